@@ -1,0 +1,3 @@
+"""Headwater: a streaming server for LLM chat and agents."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,183 @@
+"""What is asked of a model: messages and their parts, tools, parameters.
+
+Our own form, between the dialects: every dialect's request is read into it and
+every upstream's request is written from it. Values only, stored as they are.
+"""
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from headwater.events import DialectName
+
+# -------------------------------------------------------------------- parts
+
+
+class _Part(Struct, frozen=True, omit_defaults=True, tag_field="type"):
+    pass
+
+
+class Text(_Part, frozen=True, tag="text"):
+    text: str
+    refusal: bool = False
+
+
+class Image(_Part, frozen=True, tag="image"):
+    url: str
+    """`https:` or `data:`."""
+    detail: Literal["auto", "low", "high"] | None = None
+
+
+class Reasoning(_Part, frozen=True, tag="reasoning"):
+    text: str
+    dialect: DialectName | None = None
+    """Whose `state` it is."""
+    state: dict[str, Any] | None = None
+    """Signatures and the like: goes back unread, to its own dialect only."""
+
+
+class ToolCall(_Part, frozen=True, tag="tool_call"):
+    id: str
+    name: str
+    arguments: str
+    """JSON, as the model wrote it."""
+    extra: dict[str, Any] | None = None
+
+
+class Opaque(_Part, frozen=True, tag="opaque"):
+    """An item that only its own dialect understands."""
+
+    dialect: DialectName
+    data: dict[str, Any]
+
+
+# ----------------------------------------------------------------- messages
+
+
+class _Message(Struct, frozen=True, omit_defaults=True, tag_field="role"):
+    pass
+
+
+class System(_Message, frozen=True, tag="system"):
+    parts: tuple[Text, ...]
+
+
+class User(_Message, frozen=True, tag="user"):
+    parts: tuple[Text | Image, ...]
+    name: str | None = None
+
+
+class Assistant(_Message, frozen=True, tag="assistant"):
+    parts: tuple[Text | Reasoning | ToolCall | Opaque, ...] = ()
+    name: str | None = None
+    origin: str | None = None
+    """The upstream that wrote it, None if a client brought it: its extras go back to nobody else."""
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts if type(part) is Text)
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(part.text for part in self.parts if type(part) is Reasoning)
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        return tuple(part for part in self.parts if type(part) is ToolCall)
+
+
+class ToolOutput(_Message, frozen=True, tag="tool"):
+    call_id: str
+    parts: tuple[Text | Image, ...]
+    is_error: bool = False
+
+
+Message = System | User | Assistant | ToolOutput
+
+
+# ------------------------------------------------------------------ request
+
+
+class Tool(Struct, frozen=True, omit_defaults=True):
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    """A JSON schema of the arguments; None takes no arguments."""
+    strict: bool | None = None
+
+
+class NamedTool(Struct, frozen=True):
+    """The model must call this one."""
+
+    name: str
+
+
+ToolChoice = Literal["auto", "none", "required"] | NamedTool
+
+
+class JsonSchema(Struct, frozen=True, omit_defaults=True):
+    name: str
+    schema: dict[str, Any] | None = None
+    description: str | None = None
+    strict: bool | None = None
+
+
+OutputFormat = Literal["text", "json_object"] | JsonSchema
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+
+
+class Parameters(Struct, frozen=True, omit_defaults=True):
+    """What every dialect has in some form. None leaves it to the upstream."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    parallel_tool_calls: bool | None = None
+    reasoning_effort: Effort | None = None
+    output: OutputFormat = "text"
+
+
+class Extras(Struct, frozen=True):
+    """Fields of one dialect that no other has, carried to that dialect as they came."""
+
+    dialect: DialectName
+    fields: dict[str, Any]
+
+
+class Request(Struct, frozen=True, omit_defaults=True):
+    messages: tuple[Message, ...]
+    model: str | None = None
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice | None = None
+    parameters: Parameters = Parameters()
+    extras: Extras | None = None
+
+
+class Ask(Struct, frozen=True):
+    """A client's request: what it wants of the model, and how it wants the answer."""
+
+    request: Request
+    stream: bool = False
+    include_usage: bool = False
+    session_id: str | None = None
+    on_disconnect: Literal["cancel", "continue"] = "cancel"
+    on_cut: Literal["end", "continue"] = "end"
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """The upstream that a request is written for, as far as the writing depends on it."""
+
+    model: str
+    origin: str | None = None
+    """Its name; see `Assistant.origin`."""
+    stream: bool = True
+    max_tokens_field: str = "max_tokens"
+    reasoning_field: str | None = None
+    """Where it wants to see its earlier reasoning; most want none."""
+    omit: frozenset[str] = field(default_factory=frozenset)
+    """Fields of ours that this one refuses."""

@@ -1,0 +1,9 @@
+"""The dialects, by name."""
+
+from typing import Final
+
+from headwater.dialects import chat
+from headwater.dialects.base import Dialect
+from headwater.events import DialectName
+
+DIALECTS: Final[dict[DialectName, Dialect]] = {"chat": chat}

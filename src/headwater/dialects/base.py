@@ -1,0 +1,79 @@
+"""What every dialect has: request in, request out, decode, encode, and its endings.
+
+A dialect is a module with the functions of `Dialect`; `headwater.dialects`
+names them all.
+"""
+
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from headwater.conversation import Ask, Assistant, Request, Target
+from headwater.errors import CallerError
+from headwater.events import DialectName, Event, Outcome, Usage
+from headwater.judge import Evidence
+from headwater.sse import Frame
+
+FailureStyle = Literal["error", "finish_reason"]
+
+
+class Head(Struct, frozen=True):
+    """What every part of an answer repeats, derived from its run."""
+
+    run_id: str
+    created: int
+    """Unix seconds."""
+    model: str
+    """As the client named it."""
+
+
+class Whole(Struct, frozen=True):
+    """An answer in one piece."""
+
+    status: int
+    body: bytes
+
+
+class Decoder(Protocol):
+    """Upstream frames to events, for one attempt."""
+
+    @property
+    def evidence(self) -> Evidence: ...
+
+    def feed(self, frame: Frame, out: list[Event]) -> None:
+        """Append what the frame brings. Raises `FrameUnreadable`."""
+
+    def whole(self, body: bytes, out: list[Event]) -> None:
+        """An answer that came in one piece. Raises `FrameUnreadable`."""
+
+    def end(self, out: list[Event]) -> None:
+        """There are no more frames: append what was waiting for that."""
+
+
+class Encoder(Protocol):
+    """Events to client frames, for one answer."""
+
+    def encode(self, event: Event) -> bytes:
+        """The frames for an event, `RunEnded` included; often none."""
+
+
+class Dialect(Protocol):
+    @property
+    def name(self) -> DialectName: ...
+
+    def parse(self, body: bytes) -> Ask:
+        """A client's request. Raises `CallerError`."""
+
+    def render(self, request: Request, target: Target) -> bytes:
+        """The JSON that an upstream is asked with."""
+
+    def decoder(self, call_id_prefix: str) -> Decoder:
+        """`call_id_prefix` begins the ids of calls that the upstream gave none."""
+
+    def encoder(self, head: Head, *, include_usage: bool, style: FailureStyle) -> Encoder: ...
+
+    def whole(self, head: Head, message: Assistant, usage: Usage, outcome: Outcome) -> Whole:
+        """The answer for a client that did not ask for a stream, whatever the outcome."""
+
+    def error(self, error: CallerError) -> Whole:
+        """A refusal of ours, in the dialect's own shape."""

@@ -1,0 +1,20 @@
+"""Chat completions: OpenAI's first dialect, and everybody's."""
+
+from typing import Final
+
+from headwater.dialects.base import Encoder, FailureStyle, Head
+from headwater.dialects.chat.decode import ChatDecoder
+from headwater.dialects.chat.encode import ChatEncoder, error, whole
+from headwater.dialects.chat.parse import parse_request as parse
+from headwater.dialects.chat.render import render_request as render
+from headwater.events import DialectName
+
+__all__ = ["decoder", "encoder", "error", "name", "parse", "render", "whole"]
+
+name: Final[DialectName] = "chat"
+
+decoder = ChatDecoder
+
+
+def encoder(head: Head, *, include_usage: bool, style: FailureStyle) -> Encoder:
+    return ChatEncoder(head, include_usage=include_usage, style=style)

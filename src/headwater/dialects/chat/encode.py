@@ -1,0 +1,202 @@
+"""Chat completions, as clients read them: events to chunks, and the whole object.
+
+`_ending` is the one place where this dialect writes how a stream ended.
+"""
+
+from typing import Any, Final, assert_never
+
+import msgspec
+
+from headwater.conversation import Assistant, Reasoning, Text, ToolCall
+from headwater.dialects import endings
+from headwater.dialects.base import FailureStyle, Head, Whole
+from headwater.errors import CallerError
+from headwater.events import (
+    Completed,
+    Event,
+    Failed,
+    Incomplete,
+    Interrupted,
+    Outcome,
+    ProviderState,
+    ReasoningDelta,
+    RunEnded,
+    Stopped,
+    TextDelta,
+    ToolArgsDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+    Usage,
+    UsageReported,
+)
+
+_json = msgspec.json.encode
+_DONE: Final = b"data: [DONE]\n\n"
+_DELTA_END: Final = b'},"finish_reason":null}]}\n\n'
+
+# A turn limit has no word of its own here; the nearest truth is that the answer was cut.
+_FINISH_REASON: Final = {
+    "stop": "stop",
+    "tool_calls": "tool_calls",
+    "length": "length",
+    "content_filter": "content_filter",
+    "turn_limit": "length",
+}
+
+
+def answer_id(head: Head) -> str:
+    return "chatcmpl-" + head.run_id.removeprefix("run_")
+
+
+class ChatEncoder:
+    def __init__(self, head: Head, *, include_usage: bool, style: FailureStyle) -> None:
+        self._include_usage = include_usage
+        self._style = style
+        self._usage = Usage()
+        start = {"id": answer_id(head), "object": "chat.completion.chunk", "created": head.created, "model": head.model}
+        # Built once: a token's chunk is this, its text, and a constant end.
+        self._start = b"data: %b," % _json(start)[:-1]
+        self._delta_start = self._start + b'"choices":[{"index":0,"delta":{'
+        self._text_start = self._delta_start + b'"content":'
+        self._role = b'"role":"assistant",'
+        """On the first delta only: no chunk has the role alone (C60)."""
+
+    def encode(self, event: Event) -> bytes:
+        match event:
+            case TextDelta(text=text, refusal=False) if not self._role:
+                return b"%b%b%b" % (self._text_start, _json(text), _DELTA_END)
+            case TextDelta(text=text, refusal=refusal):
+                return self._delta(b'"refusal":' if refusal else b'"content":', text)
+            case ReasoningDelta(text=text):
+                return self._delta(b'"reasoning_content":', text)
+            case ToolArgsDelta(index=index, text=text):
+                return self._delta(b'"tool_calls":', [{"index": index, "function": {"arguments": text}}])
+            case ToolCallStarted(index=index, id=id, name=name, extra=extra):
+                return self._delta(b'"tool_calls":', [{"index": index, **(extra or {}), **_call(id, name, "")}])
+            case ToolCallEnded(index=index, extra=dict(extra)):
+                return self._delta(b'"tool_calls":', [{"index": index, **extra}])
+            case ProviderState(dialect="chat", data={"reasoning_details": details}):
+                return self._delta(b'"reasoning_details":', details)
+            case UsageReported(usage=usage):
+                self._usage = usage
+                return b""
+            case RunEnded(outcome=outcome):
+                return self._ending(outcome)
+            case _:
+                # For native followers: this dialect has no place for it.
+                return b""
+
+    def _delta(self, field: bytes, value: Any) -> bytes:
+        role, self._role = self._role, b""
+        return b"%b%b%b%b%b" % (self._delta_start, role, field, _json(value), _DELTA_END)
+
+    def _ending(self, outcome: Outcome) -> bytes:
+        match outcome:
+            case Completed(reason=reason) | Incomplete(reason=reason):
+                note = b""
+                if self._style == "finish_reason" and isinstance(outcome, Incomplete) and reason != "content_filter":
+                    note = b',"headwater":' + _json({"outcome": outcome, "code": "output_truncated"})
+                return self._finish(_FINISH_REASON[reason], note) + self._usage_chunk() + _DONE
+            case Stopped() | Failed() | Interrupted():
+                error = b'"error":' + _json(_error(outcome))
+                if self._style == "error":
+                    # Alone, and nothing after it: the one ending on which every common client raises.
+                    return b"data: {%b}\n\n" % error
+                note = b',%b,"headwater":%b' % (error, _json({"outcome": outcome, "code": endings.code(outcome)}))
+                return self._finish("error", note) + _DONE
+            case unreachable:
+                assert_never(unreachable)
+
+    def _finish(self, reason: str, note: bytes) -> bytes:
+        return b'%b"choices":[{"index":0,"delta":{},"finish_reason":"%b"}]%b}\n\n' % (
+            self._start,
+            reason.encode(),
+            note,
+        )
+
+    def _usage_chunk(self) -> bytes:
+        if not self._include_usage:
+            return b""
+        return b'%b"choices":[],"usage":%b}\n\n' % (self._start, _json(write_usage(self._usage)))
+
+
+def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome) -> Whole:
+    status = endings.status(outcome)
+    match outcome:
+        case Completed(reason=reason) | Incomplete(reason=reason):
+            choice = {
+                "index": 0,
+                "message": _message(message),
+                "finish_reason": _FINISH_REASON[reason],
+                "logprobs": None,
+            }
+            body = {
+                "id": answer_id(head),
+                "object": "chat.completion",
+                "created": head.created,
+                "model": head.model,
+                "choices": [choice],
+                "usage": write_usage(usage),
+            }
+            return Whole(status, _json(body))
+        case Stopped() | Failed() | Interrupted():
+            kept = {"outcome": outcome, "partial": _message(message), "usage": write_usage(usage)}
+            return Whole(status, _json({"error": _error(outcome), "headwater": kept}))
+        case unreachable:
+            assert_never(unreachable)
+
+
+def error(error: CallerError) -> Whole:
+    body = {"message": error.message, "type": "invalid_request_error", "param": error.param, "code": error.code}
+    return Whole(error.status, _json({"error": body}))
+
+
+def _error(outcome: endings.Unsuccessful) -> dict[str, Any]:
+    return {
+        "message": endings.words(outcome),
+        "type": endings.blame(outcome),
+        "param": None,
+        "code": endings.code(outcome),
+    }
+
+
+def _message(message: Assistant) -> dict[str, Any]:
+    texts = [part for part in message.parts if type(part) is Text]
+    said = "".join(part.text for part in texts if not part.refusal)
+    refused = "".join(part.text for part in texts if part.refusal)
+    written: dict[str, Any] = {"role": "assistant", "content": said or None, "refusal": refused or None}
+    if message.reasoning:
+        written["reasoning_content"] = message.reasoning
+    if details := reasoning_details(message):
+        written["reasoning_details"] = details
+    if message.tool_calls:
+        written["tool_calls"] = [write_call(call) for call in message.tool_calls]
+    return written
+
+
+def write_call(call: ToolCall) -> dict[str, Any]:
+    return {**(call.extra or {}), **_call(call.id, call.name, call.arguments)}
+
+
+def _call(id: str, name: str, arguments: str) -> dict[str, Any]:
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def reasoning_details(message: Assistant) -> list[Any]:
+    """What this dialect's providers want to have back, in order."""
+    states = [part.state for part in message.parts if type(part) is Reasoning and part.dialect == "chat" and part.state]
+    return [detail for state in states for detail in state.get("reasoning_details", ())]
+
+
+def write_usage(usage: Usage) -> dict[str, Any] | None:
+    """Only what is known: a count that is missing here is missing, not 0."""
+    if usage.source == "unknown":
+        return None
+    counts: dict[str, Any] = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
+    if usage.input_tokens is not None and usage.output_tokens is not None:
+        counts["total_tokens"] = usage.input_tokens + usage.output_tokens
+    if usage.cached_tokens is not None:
+        counts["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
+    if usage.reasoning_tokens is not None:
+        counts["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+    return {name: count for name, count in counts.items() if count is not None}

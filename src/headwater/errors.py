@@ -1,0 +1,38 @@
+"""What this package raises, by blame, with the facts as fields.
+
+Endings that are to be expected (a cut stream, a stop, a refusal) are not here:
+they are values, `events.Outcome`.
+"""
+
+
+class HeadwaterError(Exception):
+    """Base of every error that is raised on purpose."""
+
+
+class CallerError(HeadwaterError):
+    """We were misused: the request can't be served as it is. Becomes a 4xx."""
+
+    def __init__(
+        self, message: str, *, status: int = 400, code: str = "invalid_value", param: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.code = code
+        self.param = param
+
+
+class FrameTooLarge(HeadwaterError):
+    """The peer sent a frame, or an answer, that is larger than we are willing to hold."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        super().__init__(f"more than {limit_bytes} bytes without an end")
+        self.limit_bytes = limit_bytes
+
+
+class FrameUnreadable(HeadwaterError):
+    """The peer sent something that its protocol does not allow."""
+
+    def __init__(self, what: str, data: bytes) -> None:
+        # Its start tells the person who reads this the rest.
+        super().__init__(f"{what}: {data[:120].decode('utf-8', 'replace')!r}")

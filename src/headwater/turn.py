@@ -1,0 +1,145 @@
+"""Reads one attempt: its bytes in, its events and one outcome out.
+
+Pure: the caller does the I/O and passes on what it read. Wires framing, the
+dialect's decoder, the think splitter, the accumulator and the judge, in the
+order in which a token passes them.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+from headwater import sse
+from headwater.accumulate import Accumulator
+from headwater.dialects.base import Decoder
+from headwater.errors import FrameTooLarge, FrameUnreadable
+from headwater.events import Completed, Event, Notice, Outcome
+from headwater.judge import Rules, Transport, judge
+from headwater.think import ThinkSplitter
+
+DEFAULT_LIMIT_BYTES: Final = 64 * 1024 * 1024
+
+
+class TurnEnd(Struct, frozen=True):
+    events: list[Event]
+    """The last ones, which only the end has brought out."""
+    outcome: Outcome
+
+
+class TurnReader:
+    """`feed` every read, until there is no more or it is `closed`; then `end`, once."""
+
+    def __init__(
+        self,
+        decoder: Decoder,
+        accumulator: Accumulator,
+        *,
+        rules: Rules = Rules(),
+        think_tags: bool = True,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        frame_limit_bytes: int = sse.DEFAULT_LIMIT_BYTES,
+    ) -> None:
+        self._frames = sse.Decoder(frame_limit_bytes)
+        self._decoder = decoder
+        self._evidence = decoder.evidence
+        self._think = ThinkSplitter() if think_tags else None
+        self._accumulator = accumulator
+        self._rules = rules
+        self._room = limit_bytes
+        self._limit = limit_bytes
+        self._begun = False
+        self._body: bytearray | None = None
+        """An answer that is no event stream; the decoder may know what to make of it."""
+        self.activity = 0
+        """Counts the frames (C7). Keep-alives are none."""
+
+    @property
+    def closed(self) -> bool:
+        """Nothing that the upstream may still send can matter: stop reading."""
+        return self._evidence.closed
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Take what was read; give the events that it brought, already accumulated."""
+        decoded: list[Event] = []
+        if self._evidence.closed:
+            return decoded
+        if not self._begun:
+            self._begin(data)
+        fitting = data[: self._room]
+        self._room -= len(data)
+        if self._body is None:
+            self._decode(self._frames.feed(fitting), decoded)
+        else:
+            self._body += fitting
+            self.activity += 1
+        if self._room < 0 and not self._evidence.closed:
+            self._evidence.unreadable = FrameTooLarge(self._limit)
+        return self._deliver(decoded)
+
+    def end(self, transport: Transport) -> TurnEnd:
+        """There is no more to read, or no more is wanted. How did it end?"""
+        decoded: list[Event] = []
+        if not self._evidence.closed:
+            self._decode_rest(transport, decoded)
+        self._decoder.end(decoded)
+        events = self._deliver(decoded)
+        if self._think is not None:
+            held: list[Event] = []
+            self._think.end(held)
+            events += self._accumulate(held)
+        outcome = judge(self._evidence, self._accumulator.delivered(), transport, self._rules)
+        events += self._accumulate(dropped_calls(outcome, self._accumulator))
+        return TurnEnd(events, outcome)
+
+    def _begin(self, data: bytes) -> None:
+        """An event stream never begins with a bracket; JSON and HTML do, whatever the headers say."""
+        start = data.lstrip()[:1]
+        self._begun = bool(start)
+        if start and start in b"{[<":
+            self._body = bytearray()
+
+    def _decode(self, frames: list[sse.Frame], out: list[Event]) -> None:
+        for frame in frames:
+            if frame.event == "ping":
+                continue
+            self.activity += 1
+            try:
+                self._decoder.feed(frame, out)
+            except FrameUnreadable as error:
+                self._evidence.unreadable = error
+            if self._evidence.closed:
+                return
+        self._evidence.unreadable = self._frames.error
+
+    def _decode_rest(self, transport: Transport, out: list[Event]) -> None:
+        try:
+            if self._body is not None:
+                self._decoder.whole(bytes(self._body), out)
+            for frame in self._frames.end():
+                self._decoder.feed(frame, out)
+        except FrameUnreadable as error:
+            # Where the connection broke, this is just what it broke off.
+            if self._body is not None and transport == "clean":
+                self._evidence.unreadable = error
+
+    def _deliver(self, decoded: list[Event]) -> list[Event]:
+        if self._think is None:
+            return self._accumulate(decoded)
+        events: list[Event] = []
+        for event in decoded:
+            self._think.feed(event, events)
+        return self._accumulate(events)
+
+    def _accumulate(self, events: list[Event]) -> list[Event]:
+        for event in events:
+            self._accumulator.apply(event)
+        return events
+
+
+def dropped_calls(outcome: Outcome, accumulator: Accumulator) -> list[Event]:
+    """The notice that a turn's tool calls will not be run, if there are any and it did not complete."""
+    names = tuple(call.name for call in accumulator.turn_calls if call.state == "asked")
+    if type(outcome) is Completed or not names:
+        return []
+    text = f"The answer ended early. These tool calls were not run: {', '.join(names)}."
+    return [Notice("tool_call_dropped", text, names, for_model=True)]
