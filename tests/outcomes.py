@@ -36,7 +36,12 @@ DELIVERED: dict[str, list[Event]] = {
     "nothing": [],
     "text": [TextDelta("Hel"), TextDelta("lo")],
     "reasoning": [ReasoningDelta("Let me think.")],
-    "tool_call": [ToolCallStarted(0, "call_a", "look"), ToolArgsDelta(0, '{"at":'), ToolArgsDelta(0, "1}"), ToolCallEnded(0)],
+    "tool_call": [
+        ToolCallStarted(0, "call_a", "look"),
+        ToolArgsDelta(0, '{"at":'),
+        ToolArgsDelta(0, "1}"),
+        ToolCallEnded(0),
+    ],
 }
 
 

@@ -53,7 +53,9 @@ def test_cut_at_random(data: st.DataObject) -> None:
 
 
 def visible(events: list[Event]) -> list[Event]:
-    return [event for event in events if isinstance(event, TextDelta | ReasoningDelta | ToolCallStarted | ToolArgsDelta)]
+    return [
+        event for event in events if isinstance(event, TextDelta | ReasoningDelta | ToolCallStarted | ToolArgsDelta)
+    ]
 
 
 @given(data=st.data())

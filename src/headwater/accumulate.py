@@ -104,8 +104,12 @@ class Accumulator:
         self._clear_turn()
 
     def apply(self, event: Event) -> None:
-        # A dictionary by type: 0.1 µs, whatever the event; a match takes one test for each case before.
-        _APPLY[type(event)](self, event)
+        piece = self._growing
+        if type(event) is TextDelta and piece is not None and piece.kind == "text" and not event.refusal:
+            # Nearly every event there is: half the time of the way below.
+            piece.buffer.write(event.text)
+        else:
+            _APPLY[type(event)](self, event)
 
     # ------------------------------------------------------------- reading
 

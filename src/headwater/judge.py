@@ -6,7 +6,7 @@ positive proof; whatever is missing, unknown or contradictory is a failure.
 """
 
 import re
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, assert_never
 
 from msgspec import Struct
 
@@ -92,6 +92,8 @@ def judge(evidence: Evidence, delivered: Delivered, transport: Transport, rules:
             return Incomplete(finish)
         case "stop" | "tool_calls":
             return _completed(finish, delivered, rules)
+        case unreachable:
+            assert_never(unreachable)
 
 
 def _completed(finish: Literal["stop", "tool_calls"], delivered: Delivered, rules: Rules) -> Outcome:

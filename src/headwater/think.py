@@ -11,12 +11,12 @@ from headwater.events import Event, ReasoningDelta, TextDelta
 
 TAGS: Final = ("think", "thinking", "thought", "reasoning")
 _OPENING: Final = {f"<{tag}>": f"</{tag}>" for tag in TAGS}
-# White space that has not become a tag by then is an answer that begins with white space.
-_HOLD_CHARS: Final = 256
+# More white space than that is an answer which begins with white space, and is not held back.
+_BLANK_CHARS: Final = 256
 
 
 class ThinkSplitter:
-    """`feed` each event of the turn in order; `end` gives what is still held back."""
+    """`split` the events of the turn as they come; `end` gives what is still held back."""
 
     def __init__(self) -> None:
         self._state: Literal["opening", "inside", "text"] = "opening"
@@ -25,9 +25,21 @@ class ThinkSplitter:
         self._closing = ""
         self._after_tag = False
 
-    def feed(self, event: Event, out: list[Event]) -> None:
+    def split(self, events: list[Event]) -> list[Event]:
+        if self._state == "text":
+            for event in events:
+                if type(event) is not TextDelta or event.refusal:
+                    break
+            else:
+                return events
+        out: list[Event] = []
+        for event in events:
+            self._feed(event, out)
+        return out
+
+    def _feed(self, event: Event, out: list[Event]) -> None:
         if type(event) is not TextDelta or event.refusal:
-            self.end(out)
+            out += self.end()
             self._state = "opening"
             self._after_tag = False
             out.append(event)
@@ -38,10 +50,12 @@ class ThinkSplitter:
         else:
             self._opening(event.text, out)
 
-    def end(self, out: list[Event]) -> None:
-        delta = ReasoningDelta if self._state == "inside" else TextDelta
-        out.extend(delta(chunk) for chunk in self._held)
-        self._held.clear()
+    def end(self) -> list[Event]:
+        """What was held back, now that no tag will come of it."""
+        held, self._held = self._held, []
+        if self._state == "inside":
+            return [ReasoningDelta(chunk) for chunk in held]
+        return [TextDelta(chunk) for chunk in held]
 
     def _opening(self, text: str, out: list[Event]) -> None:
         if self._after_tag:
@@ -52,15 +66,16 @@ class ThinkSplitter:
         self._held.append(text)
         whole = "".join(self._held)
         bare = whole.lstrip()
+        endless = len(whole) - len(bare) > _BLANK_CHARS
         for tag, closing in _OPENING.items():
-            if bare.startswith(tag):
+            if bare.startswith(tag) and not endless:
                 self._state = "inside"
                 self._closing = closing
                 self._held.clear()
                 self._inside(bare[len(tag) :], out)
                 return
-        if len(whole) > _HOLD_CHARS or not any(tag.startswith(bare) for tag in _OPENING):
-            self.end(out)
+        if endless or not any(tag.startswith(bare) for tag in _OPENING):
+            out += self.end()
             self._state = "text"
 
     def _inside(self, text: str, out: list[Event]) -> None:

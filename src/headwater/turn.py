@@ -84,9 +84,7 @@ class TurnReader:
         self._decoder.end(decoded)
         events = self._deliver(decoded)
         if self._think is not None:
-            held: list[Event] = []
-            self._think.end(held)
-            events += self._accumulate(held)
+            events += self._accumulate(self._think.end())
         outcome = judge(self._evidence, self._accumulator.delivered(), transport, self._rules)
         events += self._accumulate(dropped_calls(outcome, self._accumulator))
         return TurnEnd(events, outcome)
@@ -99,6 +97,7 @@ class TurnReader:
             self._body = bytearray()
 
     def _decode(self, frames: list[sse.Frame], out: list[Event]) -> None:
+        evidence = self._evidence
         for frame in frames:
             if frame.event == "ping":
                 continue
@@ -106,10 +105,11 @@ class TurnReader:
             try:
                 self._decoder.feed(frame, out)
             except FrameUnreadable as error:
-                self._evidence.unreadable = error
-            if self._evidence.closed:
+                evidence.unreadable = error
+            # `closed`, spelled out: a property call for every token costs 4 % of the whole way.
+            if evidence.terminated or evidence.error is not None or evidence.unreadable is not None:
                 return
-        self._evidence.unreadable = self._frames.error
+        evidence.unreadable = self._frames.error
 
     def _decode_rest(self, transport: Transport, out: list[Event]) -> None:
         try:
@@ -123,12 +123,7 @@ class TurnReader:
                 self._evidence.unreadable = error
 
     def _deliver(self, decoded: list[Event]) -> list[Event]:
-        if self._think is None:
-            return self._accumulate(decoded)
-        events: list[Event] = []
-        for event in decoded:
-            self._think.feed(event, events)
-        return self._accumulate(events)
+        return self._accumulate(decoded if self._think is None else self._think.split(decoded))
 
     def _accumulate(self, events: list[Event]) -> list[Event]:
         for event in events:

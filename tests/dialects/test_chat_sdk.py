@@ -1,51 +1,102 @@
 """The real `openai` SDK reads every ending that we write: it accepts success, and raises on all else (C60-C66)."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import openai
 import pytest
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from headwater.accumulate import Accumulator
 from headwater.dialects import chat
 from headwater.dialects.base import FailureStyle, Head
-from headwater.dialects.endings import stream_status
-from headwater.events import Completed, Event, Incomplete, Outcome, RunEnded, Usage, UsageReported
+from headwater.events import Completed, Event, Incomplete, Outcome, RunEnded, TextDelta, Usage, UsageReported
 from tests.outcomes import DELIVERED, OUTCOMES, UNSUCCESSFUL, outcome_id
 from tests.serving import serving
 
 HEAD = Head("run_01", 1760000000, "fast")
 USAGE = Usage(7, 2, 1, 0, "provider")
+FINISH = {"turn_limit": "length"}
 
 every_outcome = pytest.mark.parametrize("outcome", OUTCOMES, ids=outcome_id)
 every_start = pytest.mark.parametrize("delivered", DELIVERED.values(), ids=DELIVERED)
+every_style = pytest.mark.parametrize("style", ["error", "finish_reason"])
 
 
-def encoded(events: list[Event], outcome: Outcome, style: FailureStyle = "error", include_usage: bool = False) -> bytes:
+@contextmanager
+def client(body: bytes, *, status: int = 200, content_type: str = "text/event-stream") -> Iterator[openai.OpenAI]:
+    with (
+        serving(body, status=status, content_type=content_type) as url,
+        openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0) as sdk,
+    ):
+        yield sdk
+
+
+def stream(sdk: openai.OpenAI) -> list[ChatCompletionChunk]:
+    return list(sdk.chat.completions.create(model="fast", messages=[{"role": "user", "content": "Hi"}], stream=True))
+
+
+def ask(sdk: openai.OpenAI) -> ChatCompletion:
+    return sdk.chat.completions.create(model="fast", messages=[{"role": "user", "content": "Hi"}])
+
+
+def encoded(events: list[Event], outcome: Outcome, style: FailureStyle, *, include_usage: bool = False) -> bytes:
     encoder = chat.encoder(HEAD, include_usage=include_usage, style=style)
     return b"".join(encoder.encode(event) for event in [*events, UsageReported(USAGE), RunEnded(outcome)])
 
 
-def client(url: str) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{url}/v1", api_key="k", max_retries=0)
-
-
-def read(url: str, **options: object) -> list[openai.types.chat.ChatCompletionChunk]:
-    with client(url) as sdk:
-        messages = [{"role": "user", "content": "Hi"}]
-        return list(sdk.chat.completions.create(model="fast", messages=messages, stream=True, **options))  # type: ignore[call-overload]
+@every_outcome
+@every_start
+@every_style
+def test_streamed(outcome: Outcome, delivered: list[Event], style: FailureStyle) -> None:
+    with client(encoded(delivered, outcome, style)) as sdk:
+        if outcome in UNSUCCESSFUL:
+            with pytest.raises(openai.APIError) as raised:
+                stream(sdk)
+            assert raised.value.message
+            assert raised.value.code
+            return
+        chunks = stream(sdk)
+    assert isinstance(outcome, Completed | Incomplete)
+    assert [chunk.choices[0].finish_reason for chunk in chunks][-1] == FINISH.get(outcome.reason, outcome.reason)
+    text = "".join(event.text for event in delivered if isinstance(event, TextDelta))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == text
 
 
 @every_outcome
 @every_start
-def test_streamed(outcome: Outcome, delivered: list[Event]) -> None:
-    with serving(encoded(delivered, outcome)) as url:
-        if not isinstance(outcome, Completed | Incomplete):
-            with pytest.raises(openai.APIError) as raised:
-                read(url)
-            assert raised.value.message
+def test_in_one_piece(outcome: Outcome, delivered: list[Event]) -> None:
+    accumulator = Accumulator()
+    for event in delivered:
+        accumulator.apply(event)
+    whole = chat.whole(HEAD, accumulator.message(), USAGE, outcome)
+    with client(whole.body, status=whole.status, content_type="application/json") as sdk:
+        if outcome in UNSUCCESSFUL:
+            with pytest.raises(openai.APIStatusError) as raised:
+                ask(sdk)
+            assert raised.value.status_code == whole.status
             assert raised.value.code
             return
-        chunks = read(url)
-    assert chunks[-1].choices[0].finish_reason in {"stop", "tool_calls", "length", "content_filter"}
-    assert (chunks[-1].choices[0].finish_reason in {"stop", "tool_calls"}) == isinstance(outcome, Completed)
-    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "".join(
-        event.text for event in delivered if hasattr(event, "text") and type(event).__name__ == "TextDelta"
-    )
+        answer = ask(sdk)
+    assert answer.choices[0].finish_reason == FINISH.get(outcome.reason, outcome.reason)
+    assert (answer.choices[0].message.content or "") == accumulator.text()
+    assert answer.usage is not None
+    assert answer.usage.total_tokens == 9
+
+
+def test_the_sdks_own_accumulator_agrees_with_ours() -> None:
+    events = [*DELIVERED["text"], *DELIVERED["tool_call"]]
+    with (
+        client(encoded(events, Completed("tool_calls"), "error", include_usage=True)) as sdk,
+        sdk.chat.completions.stream(model="fast", messages=[{"role": "user", "content": "Hi"}]) as helper,
+    ):
+        answer = helper.get_final_completion()
+    message = answer.choices[0].message
+    assert message.content == "Hello"
+    assert message.tool_calls is not None
+    assert [(call.id, call.function.name, call.function.arguments) for call in message.tool_calls] == [
+        ("call_a", "look", '{"at":1}')
+    ]
+    assert answer.usage is not None
+    assert answer.usage.prompt_tokens_details is not None
+    assert answer.usage.prompt_tokens_details.cached_tokens == 1

@@ -64,7 +64,7 @@ class ChatEncoder:
     def encode(self, event: Event) -> bytes:
         match event:
             case TextDelta(text=text, refusal=False) if not self._role:
-                return b"%b%b%b" % (self._text_start, _json(text), _DELTA_END)
+                return self._text_start + _json(text) + _DELTA_END
             case TextDelta(text=text, refusal=refusal):
                 return self._delta(b'"refusal":' if refusal else b'"content":', text)
             case ReasoningDelta(text=text):

@@ -1,6 +1,6 @@
 """A chat completion request, as clients send it, into ours."""
 
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar, assert_never
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
@@ -276,6 +276,8 @@ def _output(wire: ChatRequest) -> OutputFormat:
             return "json_object"
         case _SchemaFormat(json_schema=schema):
             return JsonSchema(schema.name, schema.schema, schema.description, schema.strict)
+        case unreachable:
+            assert_never(unreachable)
 
 
 def _tool(function: _ToolFunction) -> Tool:
@@ -309,6 +311,8 @@ def _message(wire: _System | _User | _Assistant | _ToolMessage, path: str) -> Me
             return _assistant(wire, path)
         case _ToolMessage(tool_call_id=call_id, content=content):
             return ToolOutput(call_id, tuple(Text(part.text) for part in _parts(content)))
+        case unreachable:
+            assert_never(unreachable)
 
 
 def _parts(content: "str | list[_P]") -> "list[_P | _TextPart]":

@@ -1,0 +1,41 @@
+# run, test, check and bench set up what they need by themselves: Python >= 3.11 and make are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test check bench clean
+
+run: $(VENV)/.run
+	@$(BIN)/headwater serve
+
+test: $(VENV)/.dev
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report --fail-under=100
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy src tests bench
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make: $(PYTHON) is older than 3.11; give another one: make PYTHON=python3.12 …" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "make: $(PYTHON) can't make a virtual environment; on Debian: apt install python3-venv" >&2; exit 1; }
+
+# Each stamp is an installation as pyproject.toml and constraints.txt want it; make repeats it when they change.
+$(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "Installing Headwater into $(VENV) (once)…"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "Installing Headwater and its development tools into $(VENV) (once)…"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	@touch $@ $(VENV)/.run

@@ -1,0 +1,1 @@
+"""`python -m bench` prints the figures that the budgets are held against."""

@@ -1,0 +1,70 @@
+"""The `headwater` command. What a subcommand needs is imported when it runs."""
+
+import ipaddress
+from typing import Annotated
+
+import typer
+
+import headwater
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="A streaming server for LLM chat and agents.")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(headwater.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def serve(
+    host: Annotated[
+        str, typer.Option(help="A loopback address: there are no keys yet to keep others out.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8790,
+) -> None:
+    """Serve the page until interrupted."""
+    import socket
+
+    import uvicorn
+
+    from headwater.server.app import build_app
+
+    if not _is_loopback(host):
+        typer.echo(
+            f"headwater: refusing to listen on {host}: without keys only loopback is safe. Use 127.0.0.1.", err=True
+        )
+        raise typer.Exit(2)
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(2048)
+    except OSError as error:
+        typer.echo(
+            f"headwater: can't listen on {host}:{port}: {error.strerror}. Try --port 0 for any free one.", err=True
+        )
+        raise typer.Exit(1) from None
+    name = f"[{host}]" if ":" in host else host
+    typer.echo(f"Headwater {headwater.__version__} serves http://{name}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
+    uvicorn.Server(uvicorn.Config(build_app(), log_level="warning")).run([listener])
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def main() -> None:
+    app()

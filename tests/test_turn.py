@@ -1,0 +1,157 @@
+"""One attempt, from bytes to an outcome: limits, garbage, and nothing else than our own errors."""
+
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.accumulate import Accumulator
+from headwater.dialects import DIALECTS
+from headwater.events import Completed, Event, Failed, Interrupted, Notice, Stopped, TextDelta, ToolCallStarted
+from headwater.judge import Transport
+from headwater.turn import TurnEnd, TurnReader, dropped_calls
+from tests.fixtures import FIXTURES
+
+each_dialect = pytest.mark.parametrize("dialect", DIALECTS)
+TEXT = b'data: {"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":null}]}\n\n'
+
+
+def read(*pieces: bytes, transport: Transport = "clean", **limits: int) -> TurnEnd:
+    reader = TurnReader(DIALECTS["chat"].decoder("call"), Accumulator(), **limits)  # type: ignore[arg-type]
+    events = [event for piece in pieces for event in reader.feed(piece)]
+    end = reader.end(transport)
+    return TurnEnd(events + end.events, end.outcome)
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 1000, 10**6])
+def test_an_answer_past_the_limit_is_too_large_and_what_came_before_is_kept(piece_bytes: int) -> None:
+    data = TEXT * 20
+    end = read(*(data[n : n + piece_bytes] for n in range(0, len(data), piece_bytes)), limit_bytes=3 * len(TEXT) + 5)
+    assert end.events == [TextDelta("Hello")] * 3
+    assert end.outcome == Failed("too_large", f"The upstream sent more than {3 * len(TEXT) + 5} bytes without an end.")
+
+
+def test_a_frame_past_the_limit_is_too_large() -> None:
+    end = read(TEXT, b"data: " + b"x" * 200, frame_limit_bytes=150)
+    assert end.events == [TextDelta("Hello")]
+    assert end.outcome == Failed("too_large", "The upstream sent more than 150 bytes without an end.")
+
+
+def test_a_whole_body_past_the_limit_is_too_large() -> None:
+    end = read(b"{" + b" " * 200, limit_bytes=100)
+    assert end.outcome == Failed("too_large", "The upstream sent more than 100 bytes without an end.")
+
+
+def test_reading_closes_by_itself() -> None:
+    reader = TurnReader(DIALECTS["chat"].decoder("call"), Accumulator())
+    assert not reader.closed
+    assert reader.feed(TEXT + b"data: [DONE]\n\n" + TEXT) == [TextDelta("Hello")]
+    assert reader.closed
+    assert reader.feed(TEXT) == []
+    assert reader.activity == 2
+
+
+def test_a_whole_body_is_activity_while_it_comes() -> None:
+    reader = TurnReader(DIALECTS["chat"].decoder("call"), Accumulator())
+    for piece in (b'{"choi', b'ces":', b"[]}"):
+        reader.feed(piece)
+    assert reader.activity == 3
+
+
+def test_a_stop_drops_the_calls_that_were_asked_for() -> None:
+    """C26: whatever ended the turn."""
+    accumulator = Accumulator()
+    assert dropped_calls(Stopped("user"), accumulator) == []
+    accumulator.apply(ToolCallStarted(0, "a", "look"))
+    (notice,) = dropped_calls(Stopped("user"), accumulator)
+    assert isinstance(notice, Notice)
+    assert notice.tools == ("look",)
+    assert notice.for_model
+    assert dropped_calls(Completed("tool_calls"), accumulator) == []
+    accumulator.apply(notice)
+    assert dropped_calls(Interrupted("crash"), accumulator) == []
+
+
+# ---------------------------------------------------------------------- fuzz
+
+_WORDS = [
+    b"data: ",
+    b"event: error\n",
+    b"event: ping\n",
+    b"\n\n",
+    b"\r\n",
+    b"[DONE]",
+    b"{",
+    b"}",
+    b"[",
+    b'"',
+    b"\xff",
+    b"<html>",
+]
+_JSON = [
+    b'{"choices":[{"index":0,"delta":{"content":"x","tool_calls":[{"index":0,"id":"a","function":{"name":"n","arguments":"{"}}]}}]}',
+    b'{"choices":[{"delta":{"content":[{"type":"text","text":7}]},"finish_reason":"stop"}]}',
+    b'{"choices":[{"message":{"tool_calls":[{"index":null,"function":"f"},{"id":[],"function":{"arguments":{}}}]}}]}',
+    b'{"error":{"message":null,"code":{}}}',
+    b'{"usage":{"prompt_tokens":"x","completion_tokens":-1,"prompt_tokens_details":7},"choices":null}',
+    b'{"choices":[{"delta":{"reasoning_details":[{"text":{}},{"summary":[1]}],"content":"\\ud800"}}]}',
+    b"[]",
+    b"[1]",
+    b"7",
+    b"null",
+]
+garbage = st.lists(st.sampled_from(_WORDS + _JSON) | st.binary(max_size=8), max_size=30).map(b"".join)
+
+
+@each_dialect
+@given(data=garbage, cut=st.integers(0, 200), transport=st.sampled_from(["clean", "broken"]))
+def test_garbage_gives_an_outcome_and_never_an_exception(
+    dialect: str, data: bytes, cut: int, transport: Transport
+) -> None:
+    whole = TurnReader(DIALECTS[dialect].decoder("call"), Accumulator())  # type: ignore[index]
+    pieces = TurnReader(DIALECTS[dialect].decoder("call"), Accumulator())  # type: ignore[index]
+    one = whole.feed(data)
+    two = pieces.feed(data[:cut]) + pieces.feed(data[cut:])
+    assert one == two
+    assert whole.end(transport) == pieces.end(transport)
+
+
+@given(data=st.data())
+def test_damaged_streams_give_an_outcome_and_never_an_exception(data: st.DataObject) -> None:
+    fixture = data.draw(st.sampled_from(FIXTURES))
+    damaged = bytearray(fixture.data)
+    for _ in range(data.draw(st.integers(1, 5))):
+        if damaged:
+            damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    fixture.read([bytes(damaged)])
+
+
+@each_dialect
+@pytest.mark.parametrize("piece", [b"x" * 997, b"\n", b"data: x\n", b"data: ", b" ", b"{", b"\r", b": x\n"])
+def test_an_endless_answer_takes_no_more_memory_than_the_limit(dialect: str, piece: bytes) -> None:
+    limit_bytes = 50_000
+    reader = TurnReader(
+        DIALECTS[dialect].decoder("call"),  # type: ignore[index]
+        Accumulator(),
+        limit_bytes=limit_bytes,
+        frame_limit_bytes=limit_bytes // 2,
+    )
+    tracemalloc.start()
+    try:
+        for _ in range(2 * limit_bytes // len(piece)):
+            reader.feed(piece)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert reader.closed
+    # A growing buffer may be half empty, and is held twice while it moves.
+    assert peak < 4 * limit_bytes
+    assert isinstance(reader.end("clean").outcome, Failed)
+
+
+def test_events_are_the_same_objects_that_were_accumulated() -> None:
+    accumulator = Accumulator()
+    reader = TurnReader(DIALECTS["chat"].decoder("call"), accumulator)
+    events: list[Event] = reader.feed(TEXT)
+    assert accumulator.text() == "".join(event.text for event in events if isinstance(event, TextDelta))
