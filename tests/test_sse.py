@@ -34,6 +34,8 @@ def decode(*pieces: bytes, limit_bytes: int = 1000) -> list[Frame]:
         (b"data: a\r\ndata: b\r\n\r\n", [Frame(b"a\nb")]),
         (b"event: e\ndata: a\n\n", [Frame(b"a", "e")]),
         (b"event:\ndata: a\n\n", [Frame(b"a")]),
+        (b"data: a\n\nevent: \ndata: b\n\n", [Frame(b"a"), Frame(b"b")]),
+        (b"data: a\n\nevent: e\n\ndata: b\n\n", [Frame(b"a"), Frame(b"b")]),
         (b"data: a\nevent: e\n\n", [Frame(b"a", "e")]),
         (b"event: e\n\ndata: a\n\n", [Frame(b"a")]),
         (b"id: 1\ndata: a\n\ndata: b\n\n", [Frame(b"a", None, "1"), Frame(b"b", None, "1")]),
@@ -54,6 +56,7 @@ def decode(*pieces: bytes, limit_bytes: int = 1000) -> list[Frame]:
 )
 def test_decoding(data: bytes, frames: list[Frame]) -> None:
     assert decode(data) == frames
+    assert decode(b"\n", data) == frames or data.startswith(b"\xef")
     assert decode(*(bytes([byte]) for byte in data)) == frames
 
 

@@ -37,23 +37,38 @@ class Decoder:
         self._event: str | None = None
         self._id: str | None = None
         self._after_cr = False
-        self._amid = False
-        """Any of the above is pending, so that a read does not begin at a frame's start."""
         self._start: bytes | None = b""
         """What may turn out to be a byte order mark; None once that is settled."""
+        self._amid = True
+        """Any of the above is pending: the next read does not begin where a frame does."""
         self.retry_ms: int | None = None
         self.error: FrameTooLarge | None = None
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that are whole by now. Past the limit there are no more: see `error`."""
+        if self._amid or _CR in data or len(data) > self._limit:
+            return self._feed_lines(data)
+        # Plain frames, one `data` line each, named or not: nearly all there are. Half the time of going by lines.
+        whole = data.rfind(b"\n\n") + 2
+        if whole == 1:
+            return self._feed_lines(data)
         frames: list[Frame] = []
-        if self._start is not None:
-            data = self._without_bom(self._start + data)
-        if not self._amid and _CR not in data and len(data) <= self._limit:
-            data = self._take_plain(data, frames)
-        if data:
-            self._take_lines(data, frames)
-            self._amid = bool(self._line or self._data or self._event or self._after_cr or self.error)
+        event: str | None = None
+        body: bytes | None = None
+        for line in data[:whole].split(b"\n"):
+            if not line:
+                if body is not None:
+                    frames.append(Frame(body, event, self._id))
+                event = body = None
+            elif line[:6] == b"data: " and body is None:
+                body = line[6:]
+            elif line[:7] == b"event: ":
+                event = line[7:].decode("utf-8", "replace") or None
+            else:
+                # Something else: nothing has been changed yet, so begin again.
+                return self._feed_lines(data)
+        if whole < len(data):
+            frames += self._feed_lines(data[whole:])
         return frames
 
     def end(self) -> list[Frame]:
@@ -64,12 +79,35 @@ class Decoder:
         """
         frames: list[Frame] = []
         if self._start:
-            self._take_lines(self._start, frames)
-            self._start = None
+            self._line += self._start
         if self.error is None:
             self._take_line(bytes(self._line), frames)
             self._line.clear()
             self._take_line(b"", frames)
+        return frames
+
+    def _feed_lines(self, data: bytes) -> list[Frame]:
+        """Anything that the standard allows, in any cut."""
+        frames: list[Frame] = []
+        if self._start is not None:
+            data = self._without_bom(self._start + data)
+        if self._after_cr and data.startswith(b"\n"):
+            data = data[1:]
+            self._after_cr = False
+        for line in data.splitlines(keepends=True):
+            bare = line.rstrip(b"\r\n")
+            if len(self._data) + len(self._line) + len(bare) > self._limit:
+                self.error = FrameTooLarge(self._limit)
+            if self.error is not None:
+                break
+            self._line += bare
+            if len(bare) < len(line):
+                self._take_line(bytes(self._line), frames)
+                self._line.clear()
+            self._after_cr = line.endswith(b"\r")
+        self._amid = bool(
+            self._line or self._data or self._event or self._after_cr or self._start is not None or self.error
+        )
         return frames
 
     def _without_bom(self, data: bytes) -> bytes:
@@ -78,45 +116,6 @@ class Decoder:
             return b""
         self._start = None
         return data.removeprefix(_BOM)
-
-    def _take_plain(self, data: bytes, frames: list[Frame]) -> bytes:
-        """Whole frames of one `data` line, named or not: nearly all there are. Returns the rest."""
-        # Three times as fast as by lines (bench/hot_path.py).
-        lines = data.split(b"\n")
-        rest = lines.pop()
-        taken = 0
-        event: str | None = None
-        body: bytes | None = None
-        for number, line in enumerate(lines):
-            if line[:6] == b"data: " and body is None:
-                body = line[6:]
-            elif not line and body is not None:
-                frames.append(Frame(body, event, self._id))
-                event = body = None
-                taken = number + 1
-            elif line[:7] == b"event: ":
-                event = line[7:].decode("utf-8", "replace")
-            else:
-                break
-        return rest if taken == len(lines) else b"\n".join([*lines[taken:], rest])
-
-    def _take_lines(self, data: bytes, frames: list[Frame]) -> None:
-        if self._after_cr and data.startswith(b"\n"):
-            data = data[1:]
-        self._after_cr = data.endswith(b"\r")
-        for line in data.splitlines(keepends=True):
-            bare = line.rstrip(b"\r\n")
-            if len(self._data) + len(self._line) + len(bare) > self._limit:
-                self.error = FrameTooLarge(self._limit)
-            if self.error is not None:
-                return
-            if len(bare) == len(line):
-                self._line += line
-                return
-            if self._line:
-                bare = bytes(self._line) + bare
-                self._line.clear()
-            self._take_line(bare, frames)
 
     def _take_line(self, line: bytes, frames: list[Frame]) -> None:
         if not line:
