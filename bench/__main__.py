@@ -1,0 +1,6 @@
+"""All figures, as Markdown."""
+
+from bench import gateways, hot_path
+
+hot_path.main()
+gateways.main()
