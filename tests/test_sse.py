@@ -32,6 +32,7 @@ def decode(*pieces: bytes, limit_bytes: int = 1000) -> list[Frame]:
         (b"data: a\ndata: b\n\n", [Frame(b"a\nb")]),
         (b"data: a\rdata: b\r\r", [Frame(b"a\nb")]),
         (b"data: a\r\ndata: b\r\n\r\n", [Frame(b"a\nb")]),
+        (b"data: a\rdata: b\n\n", [Frame(b"a\nb")]),
         (b"event: e\ndata: a\n\n", [Frame(b"a", "e")]),
         (b"event:\ndata: a\n\n", [Frame(b"a")]),
         (b"data: a\n\nevent: \ndata: b\n\n", [Frame(b"a"), Frame(b"b")]),
@@ -120,6 +121,7 @@ def test_an_endless_frame_is_an_error_and_holds_no_more_than_the_limit(data: byt
 def test_the_limit_does_not_depend_on_the_cuts(size: int, piece_bytes: int) -> None:
     data = b"data: a\n\ndata: " + b"x" * (size - 6) + b"\n\ndata: b\n\n"
     whole, cut = Decoder(100), Decoder(100)
+    whole.feed(b"\n")
     frames = whole.feed(data)
     assert [frame for n in range(0, len(data), piece_bytes) for frame in cut.feed(data[n : n + piece_bytes])] == frames
     assert (cut.error is None) == (whole.error is None) == (size <= 100)
