@@ -113,6 +113,7 @@ def rows() -> list[tuple[str, float]]:
     return [
         ("chat: frame → decode → accumulate → encode, 1 event a read", cpu_us_per_event(lambda: pipeline("chat", one))),
         ("chat: the same, 8 events a read", cpu_us_per_event(lambda: pipeline("chat", eight))),
+        ("of which framing, 1 event a read", cpu_us_per_event(lambda: framing(one))),
         ("of which framing, 8 events a read", cpu_us_per_event(lambda: framing(eight))),
         ("`json` + pydantic, decoding alone", cpu_us_per_event(lambda: json_and_pydantic(eight))),
         ("`openai` SDK's stream, decoding alone", cpu_us_per_event(lambda: sdk_stream(client, eight))),
