@@ -105,7 +105,7 @@ def _completed(
         return _failed("upstream_truncated", message + _dropped(delivered))
     if evidence.contradiction is not None:
         message = f"The upstream says that it is done, but {evidence.contradiction}."
-        return _failed("upstream_truncated", message + _dropped(delivered))
+        return _failed("upstream_error", message + _dropped(delivered))
     if delivered.calls:
         return Completed("tool_calls")
     if finish == "tool_calls":

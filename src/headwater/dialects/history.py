@@ -20,7 +20,7 @@ NOTHING_SAID: Final = "(The conversation begins here.)"
 """The user's turn, where a provider demands one and there is none."""
 
 _ODD: Final = re.compile(r"[^a-zA-Z0-9_-]+")
-_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
 _KEPT_ID_CHARS: Final = 32
 
 
@@ -100,6 +100,8 @@ def _as_text(orphan: ToolOutput) -> Iterator[User]:
         yield User((Text(FAILED_ORPHAN if orphan.is_error else ORPHAN), *orphan.parts))
 
 
-def plain_name(name: str, declared: Sequence[str]) -> str:
+def plain_name(name: str, declared: Sequence[str], max_chars: int = 64) -> str:
     """A called tool's name as every provider takes it; one that the request declares is the request's to answer for."""
-    return name if name in declared or _NAME.fullmatch(name) else _ODD.sub("_", name)[:64] or "unnamed"
+    if name in declared or (_NAME.fullmatch(name) and len(name) <= max_chars):
+        return name
+    return _ODD.sub("_", name)[:max_chars] or "unnamed"

@@ -29,6 +29,39 @@ def mended(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def mended_all(value: Any) -> Any:
+    """The same for every string in a JSON value."""
+    match value:
+        case str():
+            return mended(value)
+        case list():
+            return [mended_all(item) for item in value]
+        case dict():
+            return {mended(key): mended_all(item) for key, item in value.items()}
+        case _:
+            return value
+
+
+class Halves:
+    """Joins what was cut in the middle of a character, as escapes can be."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def join(self, text: str) -> str:
+        """What can be said by now."""
+        # Asking whether it is ASCII costs nothing: Python knows.
+        if text.isascii() and not self._half:
+            return text
+        text = self._half + text
+        self._half = text[-1] if "\ud800" <= text[-1:] <= "\udbff" else ""
+        return mended(text.removesuffix(self._half))
+
+    def rest(self) -> str:
+        """The half that is left over, as the character for what is lost."""
+        return "\ufffd" if self._half else ""
+
+
 def string(value: Any) -> str:
     """A string where one should be: integer ids and the like are taken as they read."""
     return "" if value is None else value if isinstance(value, str) else str(value)
