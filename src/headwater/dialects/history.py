@@ -84,7 +84,7 @@ def _free(id: str, taken: set[str]) -> str:
     free, number = id, 1
     while free in taken:
         number += 1
-        free = f"{id}_{number}"
+        free = f"{id[:_KEPT_ID_CHARS]}_{number}"
     taken.add(free)
     return free
 

@@ -24,8 +24,18 @@ def load_object(data: bytes) -> dict[str, Any]:
     return loaded
 
 
+def _writable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def mended(text: str) -> str:
     """Surrogate pairs joined, lone ones replaced: what UTF-8 can carry."""
+    if _writable(text):
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -50,8 +60,7 @@ class Halves:
 
     def join(self, text: str) -> str:
         """What can be said by now."""
-        # Asking whether it is ASCII costs nothing: Python knows.
-        if text.isascii() and not self._half:
+        if not self._half and _writable(text):
             return text
         text = self._half + text
         self._half = text[-1] if "\ud800" <= text[-1:] <= "\udbff" else ""

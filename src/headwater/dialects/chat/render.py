@@ -108,7 +108,7 @@ def _messages(request: Request, target: Target) -> list[dict[str, Any]]:
             case ToolOutput(call_id=call_id, parts=parts):
                 # A tool's message takes text alone: its images follow the results as the user's.
                 pictures += [part for part in parts if isinstance(part, Image)]
-                texts = tuple(part for part in parts if isinstance(part, Text))
+                texts = tuple(part for part in parts if isinstance(part, Text) and part.text)
                 written.append({"role": "tool", "tool_call_id": call_id, "content": _content(texts)})
             case unreachable:
                 assert_never(unreachable)

@@ -65,6 +65,8 @@ class MessagesEncoder:
         match event:
             case TextDelta(text=text) if self._open == "text":
                 return b"%b%b%b" % (self._delta_start, _json(text), _DELTA_END)
+            case ReasoningDelta(text=text) if self._open == "thinking":
+                return b"%b%b%b" % (self._delta_start, _json(text), _DELTA_END)
             case TextDelta() | ReasoningDelta() | ToolArgsDelta() | ToolCallStarted() | ToolCallEnded():
                 return self._in_turn(event)
             case ProviderState(dialect="messages"):
@@ -104,9 +106,11 @@ class MessagesEncoder:
         """A call that is open keeps it open for its arguments, and what is no part of it waits until it is whole."""
         if self._open != "tool_use":
             return self._write(event)
-        if isinstance(event, ToolArgsDelta | ToolCallEnded) and event.index == self._call:
-            written = self._write(event)
-            return written + self._release() if isinstance(event, ToolCallEnded) else written
+        if isinstance(event, ToolArgsDelta) and event.index == self._call:
+            self._arguments.append(event.text)
+            return self._delta(event.text)
+        if isinstance(event, ToolCallEnded) and event.index == self._call:
+            return self._close() + self._release()
         self._held.append(event)
         # Of a dialect that ends no single call: what is an object by now can't be gone on with.
         if self._arguments and self._arguments[-1].rstrip().endswith("}") and is_object("".join(self._arguments)):
@@ -135,11 +139,6 @@ class MessagesEncoder:
                 self._call = index
                 self._arguments = []
                 return self._into("tool_use", {**(extra or {}), **call_block(ToolCall(id, name, ""))})
-            case ToolArgsDelta(index=index, text=text) if self._open == "tool_use" and index == self._call:
-                self._arguments.append(text)
-                return self._delta(text)
-            case ToolCallEnded(index=index) if self._open == "tool_use" and index == self._call:
-                return self._close()
             case ProviderState(of="reasoning", data={"signature": signature}):
                 opened = self._into("thinking", thinking_block("", ""))
                 return opened + self._other_delta("signature_delta", "signature", signature) + self._close()

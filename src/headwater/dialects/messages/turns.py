@@ -171,20 +171,27 @@ def _assistant(message: Assistant, target: Target, declared: list[str]) -> list[
 
 
 def _make_legal(history: History) -> None:
-    turns, history.turns = history.turns, []
-    for turn in turns:
-        last = turn is turns[-1]
+    _merge(history)
+    for turn in history.turns:
         if turn.role == "assistant":
+            last = turn is history.turns[-1]
             turn.blocks = _thinking_first(turn.blocks if last else _without_unanswered(turn.blocks))
-        if turn.content:
-            merged = history.turn(turn.role)
-            merged.blocks += turn.blocks
-            merged.results += turn.results
+    # Again, since a turn may have had nothing but what can't be sent.
+    _merge(history)
     if not history.turns or history.turns[0].role == "assistant":
         history.turns.insert(0, Turn("user", [text_block(NOTHING_SAID)]))
     last_block = history.turns[-1].content[-1]
     if history.turns[-1].role == "assistant" and last_block["type"] == "text":
         last_block["text"] = last_block["text"].rstrip()
+
+
+def _merge(history: History) -> None:
+    turns, history.turns = history.turns, []
+    for turn in turns:
+        if turn.content:
+            merged = history.turn(turn.role)
+            merged.blocks += turn.blocks
+            merged.results += turn.results
 
 
 def _thinking_first(blocks: list[Block]) -> list[Block]:
