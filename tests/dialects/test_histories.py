@@ -1,7 +1,6 @@
 """Whatever came before, what we ask an upstream is something that its provider takes."""
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
