@@ -154,7 +154,7 @@ def test_thinking_without_a_signature_is_nobodys(signature: dict[str, str]) -> N
 
 def test_a_providers_fields_of_a_call_are_kept() -> None:
     """C3."""
-    call = {"type": "tool_use", "id": "a", "name": "look", "input": {}, "toolset_name": None}
+    call: dict[str, Any] = {"type": "tool_use", "id": "a", "name": "look", "input": {}, "toolset_name": None}
     assert assistant(call | {"extra_content": {"google": 1}}) == Assistant(
         (ToolCall("a", "look", "{}", {"extra_content": {"google": 1}}),)
     )

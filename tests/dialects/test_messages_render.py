@@ -406,7 +406,7 @@ def test_marks_inside_results_count() -> None:
 
 def test_the_conversation_itself_keeps_its_marks() -> None:
     document = {"type": "document", "source": {}, "cache_control": MARK}
-    said = [User((Opaque("messages", document),)), Assistant((Text("A"),))] * 5
+    said: list[Message] = [User((Opaque("messages", document),)), Assistant((Text("A"),))] * 5
     render(*said, HI)
     assert document["cache_control"] == MARK
 

@@ -1,6 +1,6 @@
 """A Messages request, as clients send it, into ours."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, assert_never
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
@@ -185,6 +185,8 @@ def _tool_choice(choice: _Choice | None, names: list[str]) -> ToolChoice | None:
                 message = f"'tool_choice' names {choice.name!r}, which is not in 'tools'."
                 raise CallerError(message, param="tool_choice.name")
             return NamedTool(choice.name)
+        case unreachable:
+            assert_never(unreachable)
 
 
 # ---------------------------------------------------------------- parameters
