@@ -134,6 +134,11 @@ def test_the_input_is_counted_from_the_start_as_far_as_it_is_known() -> None:
     }
 
 
+def arguments(stream: list[dict[str, Any]]) -> list[tuple[int, str]]:
+    deltas = [event for event in stream if event["type"] == "content_block_delta"]
+    return [(event["index"], event["delta"]["partial_json"]) for event in deltas if "partial_json" in event["delta"]]
+
+
 def block_types(stream: list[dict[str, Any]]) -> list[str]:
     return [event["content_block"]["type"] for event in stream if event["type"] == "content_block_start"]
 
@@ -153,10 +158,7 @@ def test_calls_that_another_dialect_interleaves_are_written_one_after_the_other(
         )
     )
     check_order(stream)
-    pieces = [
-        (event["index"], event["delta"]["partial_json"]) for event in stream if "delta" in event and "index" in event
-    ]
-    assert pieces == [(0, '{"x":'), (0, "1}"), (1, '{"y":'), (1, "2}")]
+    assert arguments(stream) == [(0, '{"x":'), (0, "1}"), (1, '{"y":'), (1, "2}")]
 
 
 def test_text_after_a_whole_call_is_live_although_nobody_ended_the_call() -> None:
@@ -184,6 +186,7 @@ def test_text_amid_a_call_waits_for_it() -> None:
     stream = frames(encoded(*events, RunEnded(Completed("tool_calls"))))
     check_order(stream)
     assert block_types(stream) == ["tool_use", "text"]
+    assert arguments(stream) == [(0, '{"x":"}'), (0, '"}')]
     assert [event["delta"]["text"] for event in stream if event.get("delta", {}).get("type") == "text_delta"] == [
         "One ",
         "moment.",
@@ -231,6 +234,7 @@ def test_the_turns_of_an_agent_are_told_apart() -> None:
     stream = frames(encoded(*first, ToolResult("call_a", "7"), attempt, *second, RunEnded(Completed())))
     check_order(stream)
     assert block_types(stream) == ["text", "tool_use", "tool_use", "text"]
+    assert arguments(stream) == [(1, '{"x":'), (2, "{}")]
 
 
 def test_a_continued_text_stays_one_block() -> None:

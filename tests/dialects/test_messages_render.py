@@ -328,7 +328,7 @@ def test_another_dialects_parts_are_to_be_refused() -> None:
 
 
 def test_only_signed_thinking_goes_back() -> None:
-    foreign = Reasoning("x", "chat", {"reasoning_details": []})
+    foreign = Reasoning("x", "chat", {"reasoning_details": [], "signature": "not ours"})
     sealed = Reasoning("", "messages", {"data": "c2VhbGVk"})
     said = Assistant((SIGNED, sealed, Reasoning("unsigned"), foreign, Text("A")))
     assert turns(HI, said, HI)[1][1] == [SIGNED_BLOCK, {"type": "redacted_thinking", "data": "c2VhbGVk"}, text("A")]
