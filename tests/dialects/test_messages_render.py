@@ -578,6 +578,16 @@ def test_a_call_that_was_not_thought_of_here_is_not_thought_on() -> None:
     assert reasoning("high", BUDGET, done, tools=(LOOK,))[0]["type"] == "enabled"
 
 
+def test_nor_where_the_client_asks_for_it_in_this_dialect() -> None:
+    """As after a fallback from another dialect's upstream."""
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    extras = Extras("messages", {"thinking": thinking})
+    unsigned = (HI, Assistant((Reasoning("x"), CALL)), RESULT)
+    assert "thinking" not in render(*unsigned, tools=(LOOK,), extras=extras)
+    assert [note.field for note in notes(*unsigned, tools=(LOOK,), extras=extras)] == ["thinking"]
+    assert render(HI, tools=(LOOK,), extras=extras)["thinking"] == thinking
+
+
 def test_a_model_that_reasons_has_its_own_temperature() -> None:
     assert reasoning("high", parameters={"temperature": 0.5})[3] == ["temperature"]
     assert reasoning("high", parameters={"temperature": 1.0})[3] == []

@@ -14,6 +14,8 @@ from headwater.dialects.messages.turns import MAX_NAME_CHARS, History, limit_mar
 from headwater.dialects.messages.write import cached
 
 _MARKS: Final = 4
+_WEIGHED: Final = ("thinking", "output_config")
+_NOT_ITS_OWN: Final = "The tools that were called last were not called by this model's own, signed reasoning."
 _LEAST_BUDGET: Final = 1024
 _BUDGETS: Final[dict[Effort, int]] = {
     "none": 0,
@@ -51,7 +53,7 @@ def _write(request: Request, target: Target) -> tuple[dict[str, Any], list[Note]
     given = _given(request, notes)
     limit_marks(tools, history, _MARKS - ("cache_control" in given))
     parameters = request.parameters
-    thinking, effort, budget = _reasoning(request, target, history, given)
+    thinking, effort, budget = _reasoning(request, target, history)
     max_tokens = parameters.max_tokens or target.default_max_tokens + budget
     fields: dict[str, Any] = {
         "model": target.model,
@@ -74,11 +76,11 @@ def _write(request: Request, target: Target) -> tuple[dict[str, Any], list[Note]
 
 
 def _given(request: Request, notes: list[Note]) -> dict[str, Any]:
-    """The client's own words, where it speaks this dialect; but for `output_config`, which is put together."""
+    """The client's own words, where it speaks this dialect; but for those that `_reasoning` has to weigh."""
     if request.extras is None:
         return {}
     if request.extras.dialect == "messages":
-        return {name: value for name, value in request.extras.fields.items() if name != "output_config"}
+        return {name: value for name, value in request.extras.fields.items() if name not in _WEIGHED}
     dialect = request.extras.dialect
     notes += [Note(name, f"A parameter of the {dialect} dialect only.") for name in request.extras.fields]
     return {}
@@ -87,13 +89,11 @@ def _given(request: Request, notes: list[Note]) -> dict[str, Any]:
 # -------------------------------------------------------------------- reasoning
 
 
-def _reasoning(
-    request: Request, target: Target, history: History, given: dict[str, Any]
-) -> tuple[dict[str, Any] | None, dict[str, Any], int]:
+def _reasoning(request: Request, target: Target, history: History) -> tuple[dict[str, Any] | None, dict[str, Any], int]:
     """`thinking`, the effort for `output_config`, and the tokens that thinking takes for itself."""
     extras = request.extras
     if extras is not None and extras.dialect == "messages":
-        return given.get("thinking"), extras.fields.get("output_config", {}), 0
+        return _as_asked(extras.fields.get("thinking"), history), extras.fields.get("output_config", {}), 0
     effort = request.parameters.reasoning_effort
     if effort is None:
         return None, {}, 0
@@ -110,6 +110,19 @@ def _reasoning(
     return {"type": "enabled", "budget_tokens": budget}, {}, budget if limit is None else 0
 
 
+def _as_asked(thinking: dict[str, Any] | None, history: History) -> dict[str, Any] | None:
+    if thinking is not None and thinking["type"] == "enabled" and _called_without_thinking(history):
+        history.notes.append(Note("thinking", _NOT_ITS_OWN))
+        return None
+    return thinking
+
+
+def _called_without_thinking(history: History) -> bool:
+    """The calls that are answered now were made without signed reasoning, as by another dialect's model."""
+    turns = history.turns
+    return len(turns) > 1 and bool(turns[-1].results) and not turns[-2].opens_with_thinking
+
+
 def _no_thinking(request: Request, target: Target, history: History) -> str | None:
     if target.thinking == "none":
         return "This model is not one that reasons."
@@ -119,9 +132,7 @@ def _no_thinking(request: Request, target: Target, history: History) -> str | No
         return None
     if (limit := request.parameters.max_tokens) is not None and limit <= _LEAST_BUDGET:
         return f"There is no room for it: thinking takes at least {_LEAST_BUDGET} tokens."
-    if len(history.turns) > 1 and history.turns[-1].results and not history.turns[-2].opens_with_thinking:
-        return "The tools that were called last were not called by this model's own, signed reasoning."
-    return None
+    return _NOT_ITS_OWN if _called_without_thinking(history) else None
 
 
 # ------------------------------------------------------------------- parameters
