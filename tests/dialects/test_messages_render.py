@@ -430,9 +430,11 @@ def test_parameters() -> None:
     }
 
 
-def test_what_the_target_refuses_is_left_out() -> None:
+def test_what_the_target_refuses_is_left_out_and_noted() -> None:
     target = Target(model="m", omit=frozenset({"temperature"}))
     assert "temperature" not in render(target=target, parameters=Parameters(temperature=0.5))
+    assert [note.field for note in notes(target=target, parameters=Parameters(temperature=0.5))] == ["temperature"]
+    assert notes(target=target) == []
 
 
 def test_a_temperature_that_is_too_high_is_the_highest_and_noted() -> None:

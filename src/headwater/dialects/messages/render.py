@@ -18,7 +18,6 @@ _WEIGHED: Final = ("thinking", "output_config")
 _NOT_ITS_OWN: Final = "The tools that were called last were not called by this model's own, signed reasoning."
 _LEAST_BUDGET: Final = 1024
 _BUDGETS: Final[dict[Effort, int]] = {
-    "none": 0,
     "minimal": _LEAST_BUDGET,
     "low": 2048,
     "medium": 8192,
@@ -36,14 +35,13 @@ _EFFORTS: Final[dict[Effort, str]] = {
 
 def render_request(request: Request, target: Target) -> bytes:
     fields, _ = _write(request, target)
-    return msgspec.json.encode(
-        {name: value for name, value in fields.items() if value is not None and name not in target.omit}
-    )
+    return msgspec.json.encode({name: value for name, value in fields.items() if name not in target.omit})
 
 
 def notes(request: Request, target: Target) -> list[Note]:
     """What the upstream is not told, or not in the client's words."""
-    return _write(request, target)[1]
+    fields, found = _write(request, target)
+    return found + [Note(name, "This upstream refuses it.") for name in fields if name in target.omit]
 
 
 def _write(request: Request, target: Target) -> tuple[dict[str, Any], list[Note]]:
@@ -72,7 +70,7 @@ def _write(request: Request, target: Target) -> tuple[dict[str, Any], list[Note]
     for name in ("seed", "presence_penalty", "frequency_penalty"):
         if getattr(parameters, name) is not None:
             notes.append(Note(name, "This dialect has no such parameter."))
-    return fields | given, notes
+    return {name: value for name, value in (fields | given).items() if value is not None}, notes
 
 
 def _given(request: Request, notes: list[Note]) -> dict[str, Any]:
