@@ -31,6 +31,7 @@ ALL = list(
         (None, "network_error"),
         (False, True),  # delivered after the finish
         (False, True),  # terminated
+        (None, "an item never ended"),  # contradiction
         (None, ErrorObject("On fire")),
         (None, FrameTooLarge(10), FrameUnreadable("no JSON", b"x")),
         (NOTHING, TEXT, CALL, TORN),
@@ -49,7 +50,8 @@ def test_success_is_proven() -> None:
     """Over all evidence there can be: `completed` only with a finish, or a terminator that may stand for one."""
     completed = [case for case in ALL if isinstance(verdict(case), Completed)]
     assert completed
-    for finish, unknown, after, terminated, error, unreadable, delivered, _, rules in completed:
+    for finish, unknown, after, terminated, contradiction, error, unreadable, delivered, _, rules in completed:
+        assert contradiction is None
         assert unknown is None
         assert error is None
         assert unreadable is None
@@ -97,6 +99,7 @@ def test_orderly_ends(evidence: Evidence, delivered: Delivered, outcome: Outcome
         (Evidence(finish="stop"), TORN, "upstream_truncated"),
         (Evidence(finish="stop"), NOTHING, "empty"),
         (Evidence(finish="tool_calls"), TEXT, "upstream_error"),
+        (Evidence(finish="stop", contradiction="an item never ended"), TEXT, "upstream_error"),
         (Evidence(finish="stop", unknown_finish="abort"), TEXT, "upstream_error"),
         (Evidence(finish="stop", error=ErrorObject("x")), TEXT, "upstream_error"),
         (Evidence(finish="stop", unreadable=FrameUnreadable("no JSON", b"")), TEXT, "upstream_error"),

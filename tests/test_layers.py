@@ -12,7 +12,7 @@ LAYERS: list[set[str]] = [
     {"events", "errors", "sse", "conversation"},
     {"judge"},
     {"dialects", "accumulate", "think", "policy", "lifecycle", "turn"},
-    {"server", "cli"},
+    {"server", "cli", "testing"},
 ]
 # The bottom three are pure: no event loop, no clock, no chance, no I/O.
 PURE = set().union(*LAYERS[:3])

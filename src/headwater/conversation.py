@@ -12,6 +12,9 @@ from headwater.events import DialectName
 
 # -------------------------------------------------------------------- parts
 
+Cache = Literal["5m", "1h"]
+"""The provider may keep all that comes up to here in its cache, for so long. Not every dialect has a word for it."""
+
 
 class _Part(Struct, frozen=True, omit_defaults=True, tag_field="type"):
     pass
@@ -20,12 +23,14 @@ class _Part(Struct, frozen=True, omit_defaults=True, tag_field="type"):
 class Text(_Part, frozen=True, tag="text"):
     text: str
     refusal: bool = False
+    cache: Cache | None = None
 
 
 class Image(_Part, frozen=True, tag="image"):
     url: str
     """`https:` or `data:`."""
     detail: Literal["auto", "low", "high"] | None = None
+    cache: Cache | None = None
 
 
 class Reasoning(_Part, frozen=True, tag="reasoning"):
@@ -42,6 +47,7 @@ class ToolCall(_Part, frozen=True, tag="tool_call"):
     arguments: str
     """JSON, as the model wrote it."""
     extra: dict[str, Any] | None = None
+    cache: Cache | None = None
 
 
 class Opaque(_Part, frozen=True, tag="opaque"):
@@ -63,7 +69,7 @@ class System(_Message, frozen=True, tag="system"):
 
 
 class User(_Message, frozen=True, tag="user"):
-    parts: tuple[Text | Image, ...]
+    parts: tuple[Text | Image | Opaque, ...]
     name: str | None = None
 
 
@@ -88,8 +94,9 @@ class Assistant(_Message, frozen=True, tag="assistant"):
 
 class ToolOutput(_Message, frozen=True, tag="tool"):
     call_id: str
-    parts: tuple[Text | Image, ...]
+    parts: tuple[Text | Image | Opaque, ...]
     is_error: bool = False
+    cache: Cache | None = None
 
 
 Message = System | User | Assistant | ToolOutput
@@ -98,12 +105,21 @@ Message = System | User | Assistant | ToolOutput
 # ------------------------------------------------------------------ request
 
 
+class Extras(Struct, frozen=True):
+    """Fields of one dialect that no other has, carried to that dialect as they came."""
+
+    dialect: DialectName
+    fields: dict[str, Any]
+
+
 class Tool(Struct, frozen=True, omit_defaults=True):
     name: str
     description: str | None = None
     parameters: dict[str, Any] | None = None
     """A JSON schema of the arguments; None takes no arguments."""
     strict: bool | None = None
+    cache: Cache | None = None
+    extras: Extras | None = None
 
 
 class NamedTool(Struct, frozen=True):
@@ -142,13 +158,6 @@ class Parameters(Struct, frozen=True, omit_defaults=True):
     output: OutputFormat = "text"
 
 
-class Extras(Struct, frozen=True):
-    """Fields of one dialect that no other has, carried to that dialect as they came."""
-
-    dialect: DialectName
-    fields: dict[str, Any]
-
-
 class Request(Struct, frozen=True, omit_defaults=True):
     messages: tuple[Message, ...]
     model: str | None = None
@@ -179,5 +188,9 @@ class Target(Struct, frozen=True, kw_only=True):
     max_tokens_field: str = "max_tokens"
     reasoning_field: str | None = None
     """Where it wants to see its earlier reasoning; most want none."""
+    default_max_tokens: int = 16_000
+    """For a dialect that must be told a limit, when the client gave none."""
+    thinking: Literal["adaptive", "budget", "none"] = "adaptive"
+    """How a model of the messages dialect is told to reason: by an effort, by a number of tokens, not at all."""
     omit: frozenset[str] = field(default_factory=frozenset)
     """Fields of ours that this one refuses."""

@@ -79,6 +79,8 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
     source: Literal["provider", "estimated", "unknown"] = "unknown"
+    cache_write_tokens: int | None = None
+    """Of the input ones: written to the provider's cache, which has a price of its own."""
 
     def __add__(self, other: "Usage") -> "Usage":
         """The sum over two turns, as sure as the less sure of the two."""
@@ -89,6 +91,7 @@ class Usage(Struct, frozen=True, omit_defaults=True):
             _sum(self.cached_tokens, other.cached_tokens),
             _sum(self.reasoning_tokens, other.reasoning_tokens),
             min(self.source, other.source, key=sure.index),
+            _sum(self.cache_write_tokens, other.cache_write_tokens),
         )
 
 

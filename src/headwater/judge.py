@@ -36,6 +36,8 @@ class Evidence(Struct):
     delivered_after_finish: bool = False
     terminated: bool = False
     """The dialect's own last frame came: `[DONE]` and its like."""
+    contradiction: str | None = None
+    """What the upstream did that does not go with success: an item that it began and never ended."""
     error: ErrorObject | None = None
     unreadable: FrameTooLarge | FrameUnreadable | None = None
     """Why reading had to be given up."""
@@ -91,16 +93,21 @@ def judge(evidence: Evidence, delivered: Delivered, transport: Transport, rules:
         case "length" | "content_filter" | "turn_limit":
             return Incomplete(finish)
         case "stop" | "tool_calls":
-            return _completed(finish, delivered, rules)
+            return _completed(finish, evidence, delivered, rules)
         case unreachable:
             assert_never(unreachable)
 
 
-def _completed(finish: Literal["stop", "tool_calls"], delivered: Delivered, rules: Rules) -> Outcome:
+def _completed(
+    finish: Literal["stop", "tool_calls"], evidence: Evidence, delivered: Delivered, rules: Rules
+) -> Outcome:
     """The upstream says that it is done: is that so?"""
     if delivered.torn:
         message = "The upstream says that it is done, but a tool call ends inside its arguments."
         return _failed("upstream_truncated", message + _dropped(delivered))
+    if evidence.contradiction is not None:
+        message = f"The upstream says that it is done, but {evidence.contradiction}."
+        return _failed("upstream_error", message + _dropped(delivered))
     if delivered.calls:
         return Completed("tool_calls")
     if finish == "tool_calls":

@@ -34,6 +34,16 @@ class Whole(Struct, frozen=True):
     body: bytes
 
 
+class Note(Struct, frozen=True):
+    """Something that a client asked for and that the upstream is not told, or not in the same words."""
+
+    field: str
+    """As the conversation names it, not the client's dialect."""
+    text: str
+    refuse: bool = False
+    """The answer would be to another question: better none."""
+
+
 class Decoder(Protocol):
     """Upstream frames to events, for one attempt."""
 

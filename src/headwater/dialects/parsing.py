@@ -29,18 +29,26 @@ def parse(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
         raise CallerError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
 
 
+def convert(value: Any, wanted: type[T], path: str) -> T:
+    """The same for a part of a body that was read without a type."""
+    try:
+        return msgspec.convert(value, wanted)
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error), wanted, path) from None
+
+
 def unsupported(field: str, why: str) -> CallerError:
     return CallerError(f"'{field}' can't be used here: {why}", code="unsupported_parameter", param=field)
 
 
-def _invalid(message: str, wanted: Any) -> CallerError:
+def _invalid(message: str, wanted: Any, prefix: str = "") -> CallerError:
     match = _WITH_PATH.fullmatch(message)
     assert match is not None
-    problem, path = match[1], match[2] or ""
+    problem, path = match[1], ".".join(filter(None, (prefix, match[2])))
     if unknown := _UNKNOWN_FIELD.fullmatch(problem):
         name = unknown[1]
         param = f"{path}.{name}" if path else name
-        known = [field.encode_name for field in msgspec.structs.fields(wanted)] if not path else []
+        known = [field.encode_name for field in msgspec.structs.fields(wanted)] if path == prefix else []
         close = get_close_matches(name, known, 1)
         hint = f" Did you mean '{close[0]}'?" if close else ""
         return CallerError(f"Unknown parameter: '{param}'.{hint}", code="unknown_parameter", param=param)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from headwater.dialects.chat.chunk import mended, string
+from headwater.dialects.lenient import mended, string
 from headwater.events import Event, ToolArgsDelta, ToolCallEnded, ToolCallStarted
 
 _FIELDS: Final = frozenset({"index", "id", "type", "function"})

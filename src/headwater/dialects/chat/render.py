@@ -1,16 +1,19 @@
 """Our request, as a chat completions upstream is asked."""
 
-from typing import Any, assert_never
+import re
+from typing import Any, Final, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from headwater.conversation import (
     Assistant,
     Image,
     JsonSchema,
-    Message,
     NamedTool,
+    Opaque,
     OutputFormat,
+    Reasoning,
     Request,
     System,
     Target,
@@ -19,14 +22,22 @@ from headwater.conversation import (
     ToolOutput,
     User,
 )
+from headwater.dialects.base import Note
 from headwater.dialects.chat.encode import reasoning_details, write_call
+from headwater.dialects.history import NOTHING_SAID, plain_name, settled
+
+_MAX_ID_CHARS: Final = 40
+_ODD_IN_NAME: Final = re.compile(r"[\s<|\\/>]+")
+# What a client says in another dialect's own way: without it the question is another one.
+_DOCUMENTS: Final = frozenset({"document", "search_result", "input_file"})
+_FROM_TOOLS: Final = "Images from the tool results above:"
 
 
 def render_request(request: Request, target: Target) -> bytes:
     parameters = request.parameters
     fields: dict[str, Any] = {
         "model": target.model,
-        "messages": [_message(message, target) for message in request.messages],
+        "messages": _messages(request, target),
         "stream": target.stream,
         "stream_options": {"include_usage": True} if target.stream else None,
         target.max_tokens_field: parameters.max_tokens,
@@ -48,6 +59,22 @@ def render_request(request: Request, target: Target) -> bytes:
     return msgspec.json.encode(
         {name: value for name, value in fields.items() if value is not None and name not in target.omit}
     )
+
+
+def notes(request: Request, target: Target) -> list[Note]:
+    """What the upstream is not told, or not in the client's words."""
+    found: list[Note] = []
+    parts = [part for message in request.messages for part in message.parts]
+    for part in parts:
+        if isinstance(part, Opaque) and part.data.get("type") in _DOCUMENTS:
+            what = f"A part of type '{part.data['type']}' is known to the {part.dialect} dialect only."
+            found.append(Note("messages.content", what, refuse=True))
+    if any(not isinstance(part, Reasoning | Opaque) and part.cache for part in (*parts, *request.tools)):
+        found.append(Note("cache", "This dialect has no marks for the provider's cache."))
+    for extras in (request.extras, *(tool.extras for tool in request.tools)):
+        if extras is not None and extras.dialect != "chat":
+            found += [Note(name, f"A parameter of the {extras.dialect} dialect only.") for name in extras.fields]
+    return found
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
@@ -77,23 +104,63 @@ def _format(output: OutputFormat) -> dict[str, Any] | None:
             assert_never(unreachable)
 
 
-def _message(message: Message, target: Target) -> dict[str, Any]:
-    match message:
-        case System(parts=parts):
-            return {"role": "system", "content": _content(parts)}
-        case User(parts=parts, name=name):
-            return {"role": "user", "content": _content(parts)} | ({"name": name} if name else {})
-        case Assistant():
-            return _assistant(message, target)
-        case ToolOutput(call_id=call_id, parts=parts):
-            return {"role": "tool", "tool_call_id": call_id, "content": _content(parts)}
-        case unreachable:
-            assert_never(unreachable)
+# ------------------------------------------------------------------ history
+
+
+def _messages(request: Request, target: Target) -> list[dict[str, Any]]:
+    def fits(message: Assistant, id: str) -> bool:
+        # Another provider's ids may be longer than OpenAI takes. Its own go back as they are.
+        return bool(id) and (_ours(message, target) or len(id) <= _MAX_ID_CHARS)
+
+    declared = [tool.name for tool in request.tools]
+    written: list[dict[str, Any]] = []
+    pictures: list[Image] = []
+    for message in settled(request.messages, fits):
+        if not isinstance(message, ToolOutput):
+            written += _shown(pictures)
+        match message:
+            case System(parts=parts):
+                written += _said("system", parts)
+            case User(parts=parts, name=name):
+                written += _said("user", parts, name)
+            case Assistant():
+                written += _assistant(message, target, declared)
+            case ToolOutput(call_id=call_id, parts=parts):
+                # A tool's message takes text alone: its images follow the results as the user's.
+                pictures += [part for part in parts if isinstance(part, Image)]
+                texts = tuple(part for part in parts if isinstance(part, Text) and part.text)
+                written.append({"role": "tool", "tool_call_id": call_id, "content": _content(texts)})
+            case unreachable:
+                assert_never(unreachable)
+    written += _shown(pictures)
+    return written or _said("user", (Text(NOTHING_SAID),))
+
+
+def _ours(message: Assistant, target: Target) -> bool:
+    return message.origin in (None, target.origin)
+
+
+def _shown(pictures: list[Image]) -> list[dict[str, Any]]:
+    """The images of the results before, and no longer waiting."""
+    shown = _said("user", (Text(_FROM_TOOLS), *pictures)) if pictures else []
+    pictures.clear()
+    return shown
+
+
+def _said(role: str, parts: tuple[Text | Image | Opaque, ...], name: str | None = None) -> list[dict[str, Any]]:
+    """No message at all, if it has nothing to say."""
+    visible = tuple(part for part in parts if isinstance(part, Image) or (isinstance(part, Text) and part.text))
+    if not visible:
+        return []
+    plain = _ODD_IN_NAME.sub("_", name) if name else None
+    return [{"role": role, "content": _content(visible)} | ({"name": plain} if plain else {})]
 
 
 def _content(parts: tuple[Text | Image, ...]) -> Any:
     """Plain text where it is nothing else: every compatible server takes that."""
     match parts:
+        case ():
+            return ""
         case (Text(text=text),):
             return text
         case _:
@@ -107,19 +174,24 @@ def _part(part: Text | Image) -> dict[str, Any]:
     return {"type": "image_url", "image_url": image}
 
 
-def _assistant(message: Assistant, target: Target) -> dict[str, Any]:
+def _assistant(message: Assistant, target: Target, declared: list[str]) -> list[dict[str, Any]]:
     texts = [part for part in message.parts if isinstance(part, Text)]
-    said = "".join(part.text for part in texts if not part.refusal)
     refused = "".join(part.text for part in texts if part.refusal)
-    ours = message.origin in (None, target.origin)
-    calls = [write_call(call if ours else msgspec.structs.replace(call, extra=None)) for call in message.tool_calls]
+    ours = _ours(message, target)
+    calls = [
+        write_call(replace(call, name=plain_name(call.name, declared), extra=call.extra if ours else None))
+        for call in message.tool_calls
+    ]
     fields: dict[str, Any] = {
-        "content": said or (None if calls or refused else ""),
+        "content": "".join(part.text for part in texts if not part.refusal) or None,
         "refusal": refused or None,
-        "name": message.name,
         "tool_calls": calls or None,
         "reasoning_details": (ours and reasoning_details(message)) or None,
     }
+    if not (fields["content"] or calls or refused):
+        return []
+    if message.name:
+        fields["name"] = _ODD_IN_NAME.sub("_", message.name)
     if target.reasoning_field is not None and message.reasoning:
         fields[target.reasoning_field] = message.reasoning
-    return {"role": "assistant"} | {name: value for name, value in fields.items() if value is not None}
+    return [{"role": "assistant"} | {name: value for name, value in fields.items() if value is not None}]

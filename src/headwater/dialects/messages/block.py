@@ -1,0 +1,151 @@
+"""One content block of an answer, as it comes in: begun whole or empty, then grown, then ended.
+
+Each kind says what it brings at each of these three. What only this dialect
+understands leaves as `ProviderState`, once it is whole.
+"""
+
+import json
+from typing import Any, Final, Protocol
+
+from headwater.dialects.lenient import Halves, load_object, mended, mended_all, objects, string
+from headwater.dialects.messages.stream import Delta
+from headwater.events import (
+    Event,
+    ProviderState,
+    ReasoningDelta,
+    TextDelta,
+    ToolArgsDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+)
+
+# Ours, in an opaque item's `type`: no block of the dialect's own, and known to our writers only.
+STOP: Final = "headwater.stop"
+CITATIONS: Final = "headwater.citations"
+
+_CALL_FIELDS: Final = frozenset({"type", "id", "name", "input"})
+_DIRECT: Final = {"caller": {"type": "direct"}}
+
+
+class Block(Protocol):
+    name: str
+    """For a person: the block that was never ended."""
+
+    def grow(self, delta: Delta, data: bytes, out: list[Event]) -> None:
+        """`data` is the frame that brought the delta."""
+
+    def end(self, out: list[Event]) -> None: ...
+
+
+class TextBlock:
+    name = "text"
+
+    def __init__(self, block: dict[str, Any], out: list[Event]) -> None:
+        # tests/wire/messages/lenient_surrogates.sse
+        self._halves = Halves()
+        self._cited = isinstance(block.get("citations"), list)
+        self._citations = objects(block.get("citations"))
+        self._say(string(block.get("text")), out)
+
+    def grow(self, delta: Delta, data: bytes, out: list[Event]) -> None:
+        if delta.text:
+            self._say(delta.text, out)
+        elif delta.citation is not None:
+            self._citations.append(delta.citation)
+
+    def end(self, out: list[Event]) -> None:
+        if rest := self._halves.rest():
+            out.append(TextDelta(rest))
+        if self._cited or self._citations:
+            # Also where there are none: the text after this is another block's.
+            out.append(ProviderState("messages", {"type": CITATIONS, "citations": self._citations}))
+
+    def _say(self, text: str, out: list[Event]) -> None:
+        if text := self._halves.join(text):
+            out.append(TextDelta(text))
+
+
+class ThinkingBlock:
+    name = "thinking"
+
+    def __init__(self, block: dict[str, Any], out: list[Event]) -> None:
+        self._halves = Halves()
+        self._signature = string(block.get("signature"))
+        self._think(string(block.get("thinking")), out)
+
+    def grow(self, delta: Delta, data: bytes, out: list[Event]) -> None:
+        if delta.thinking:
+            self._think(delta.thinking, out)
+        elif delta.signature:
+            self._signature = mended(delta.signature)
+
+    def end(self, out: list[Event]) -> None:
+        if rest := self._halves.rest():
+            out.append(ReasoningDelta(rest))
+        if self._signature:
+            out.append(ProviderState("messages", {"signature": self._signature}, of="reasoning"))
+
+    def _think(self, text: str, out: list[Event]) -> None:
+        if text := self._halves.join(text):
+            out.append(ReasoningDelta(text))
+
+
+class RedactedBlock:
+    name = "redacted_thinking"
+
+    def __init__(self, block: dict[str, Any]) -> None:
+        self._data = block.get("data")
+
+    def grow(self, delta: Delta, data: bytes, out: list[Event]) -> None:
+        """It comes whole."""
+
+    def end(self, out: list[Event]) -> None:
+        out.append(ProviderState("messages", {"data": self._data}, of="reasoning"))
+
+
+class CallBlock:
+    name = "tool_use"
+
+    def __init__(self, block: dict[str, Any], index: int, id: str, out: list[Event]) -> None:
+        self._index = index
+        self._begun = False
+        whole = block.get("input")
+        self._whole = json.dumps(whole, ensure_ascii=False) if whole else ""
+        """The arguments, of an upstream that sends them at once: tests/wire/messages/call_whole_input.sse"""
+        extra = {key: value for key, value in block.items() if key not in _CALL_FIELDS and {key: value} != _DIRECT}
+        out.append(ToolCallStarted(index, id, string(block.get("name")), extra or None))
+
+    def grow(self, delta: Delta, data: bytes, out: list[Event]) -> None:
+        if delta.partial_json:
+            self._begun = True
+            out.append(ToolArgsDelta(self._index, mended(delta.partial_json)))
+
+    def end(self, out: list[Event]) -> None:
+        if not self._begun:
+            # No arguments are none, not torn ones: tests/wire/messages/call_no_arguments.sse
+            out.append(ToolArgsDelta(self._index, self._whole or "{}"))
+        out.append(ToolCallEnded(self._index))
+
+
+class OpaqueBlock:
+    """A hosted tool's call or result, or what was not known when this was written."""
+
+    def __init__(self, block: dict[str, Any]) -> None:
+        self.name = string(block.get("type"))
+        self._block = dict(block)
+        self._json = ""
+
+    def grow(self, delta: Delta, data: bytes, out: list[Event]) -> None:
+        self._json += delta.partial_json or ""
+        # Read again, since a delta of an unknown kind has fields of an unknown name.
+        for key, value in mended_all(load_object(data)["delta"]).items():
+            if key in ("type", "partial_json"):
+                continue
+            before = self._block.get(key)
+            both_text = isinstance(value, str) and isinstance(before, str)
+            self._block[key] = before + value if both_text else value
+
+    def end(self, out: list[Event]) -> None:
+        if self._json:
+            self._block["input"] = mended_all(load_object(mended(self._json).encode()))
+        out.append(ProviderState("messages", self._block))

@@ -1,0 +1,207 @@
+"""Messages, as clients read them: events to stream events.
+
+Blocks are opened and closed strictly one after the other, whatever order the
+events come in. `_ending` is the one place where this dialect writes how a
+stream ended.
+"""
+
+from typing import Any, Final, assert_never
+
+import msgspec
+
+from headwater.conversation import ToolCall
+from headwater.dialects.base import Head
+from headwater.dialects.messages import block
+from headwater.dialects.messages.answer import error_body, message_body, stop_body
+from headwater.dialects.messages.stream import write_usage
+from headwater.dialects.messages.write import call_block, is_object, redacted_block, text_block, thinking_block
+from headwater.events import (
+    AttemptStarted,
+    Completed,
+    Event,
+    Failed,
+    Incomplete,
+    Interrupted,
+    Outcome,
+    ProviderState,
+    ReasoningDelta,
+    RunEnded,
+    Stopped,
+    TextDelta,
+    ToolArgsDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+    Usage,
+    UsageReported,
+)
+
+_json = msgspec.json.encode
+_DELTA_END: Final = b"}}\n\n"
+
+
+def ping() -> bytes:
+    """The dialect's keep-alive."""
+    return b'event: ping\ndata: {"type":"ping"}\n\n'
+
+
+class MessagesEncoder:
+    def __init__(self, head: Head) -> None:
+        self._head = head
+        self._usage = Usage()
+        self._stop: dict[str, Any] = {}
+        self._begun = False
+        self._blocks = 0
+        self._open: str | None = None
+        """The type of the open block."""
+        self._delta_start = b""
+        """Built once a block: a token's event is this, its text, and a constant end."""
+        self._call = -1
+        """Which call the open block is, if it is one."""
+        self._arguments: list[str] = []
+        self._held: list[Event] = []
+        """What came while a call was open that it is no part of."""
+
+    def encode(self, event: Event) -> bytes:
+        match event:
+            case TextDelta(text=text) if self._open == "text":
+                return b"%b%b%b" % (self._delta_start, _json(text), _DELTA_END)
+            case ReasoningDelta(text=text) if self._open == "thinking":
+                return b"%b%b%b" % (self._delta_start, _json(text), _DELTA_END)
+            case TextDelta() | ReasoningDelta() | ToolArgsDelta() | ToolCallStarted() | ToolCallEnded():
+                return self._in_turn(event)
+            case ProviderState(dialect="messages"):
+                return self._in_turn(event)
+            case UsageReported(usage=usage):
+                self._usage = usage
+                return b""
+            case AttemptStarted() if self._open == "tool_use":
+                # Calls are counted anew from here. Text may go on.
+                return self._flush()
+            case RunEnded(outcome=outcome):
+                return self._ending(outcome)
+            case _:
+                # For native followers: this dialect has no place for it.
+                return b""
+
+    def _ending(self, outcome: Outcome) -> bytes:
+        match outcome:
+            case Completed(reason=reason) | Incomplete(reason=reason):
+                stop = stop_body(reason, self._stop)
+                body = {"type": "message_delta", "delta": stop, "usage": write_usage(self._usage)}
+                return b"%b%bevent: message_delta\ndata: %b\n\n%b" % (
+                    self._begin(),
+                    self._flush(),
+                    _json(body),
+                    b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+                )
+            case Stopped() | Failed() | Interrupted():
+                # An open block stays open, and what waits for it unsaid: to close it would say that it was whole.
+                return b"event: error\ndata: %b\n\n" % _json(error_body(outcome))
+            case unreachable:
+                assert_never(unreachable)
+
+    # ----------------------------------------------------------- one at a time
+
+    def _in_turn(self, event: Event) -> bytes:
+        """A call that is open keeps it open for its arguments, and what is no part of it waits until it is whole."""
+        if self._open != "tool_use":
+            return self._write(event)
+        if isinstance(event, ToolArgsDelta) and event.index == self._call:
+            self._arguments.append(event.text)
+            return self._delta(event.text)
+        if isinstance(event, ToolCallEnded) and event.index == self._call:
+            return self._close() + self._release()
+        self._held.append(event)
+        # Of a dialect that ends no single call: what is an object by now can't be gone on with.
+        if self._arguments and self._arguments[-1].rstrip().endswith("}") and is_object("".join(self._arguments)):
+            return self._close() + self._release()
+        return b""
+
+    def _release(self) -> bytes:
+        held, self._held = self._held, []
+        return b"".join([self._in_turn(event) for event in held])
+
+    def _flush(self) -> bytes:
+        written = [self._close()]
+        while self._held:
+            written += [self._release(), self._close()]
+        return b"".join(written)
+
+    # ------------------------------------------------------------------ blocks
+
+    def _write(self, event: Event) -> bytes:
+        match event:
+            case TextDelta(text=text):
+                return self._into("text", text_block("")) + self._delta(text)
+            case ReasoningDelta(text=text):
+                return self._into("thinking", thinking_block("", "")) + self._delta(text)
+            case ToolCallStarted(index=index, id=id, name=name, extra=extra):
+                self._call = index
+                self._arguments = []
+                return self._into("tool_use", {**(extra or {}), **call_block(ToolCall(id, name, ""))})
+            case ProviderState(of="reasoning", data={"signature": signature}):
+                opened = self._into("thinking", thinking_block("", ""))
+                return opened + self._other_delta("signature_delta", "signature", signature) + self._close()
+            case ProviderState(of="reasoning", data={"data": data}):
+                return self._whole_block(redacted_block(data))
+            case ProviderState(data={"type": block.STOP} as data):
+                self._stop = data
+                return b""
+            case ProviderState(data={"type": block.CITATIONS, "citations": citations}):
+                if self._open != "text":
+                    return b""
+                cited = [self._other_delta("citations_delta", "citation", citation) for citation in citations]
+                return b"".join(cited) + self._close()
+            case ProviderState(of="message", data=data):
+                return self._whole_block(data)
+            case _:
+                # The rest of a call that was whole already: white space, by the rules of JSON.
+                return b""
+
+    def _into(self, type: str, content: dict[str, Any]) -> bytes:
+        """Opens a block of this type, unless one is open."""
+        if self._open == type:
+            return b""
+        opened = self._begin() + self._close() + self._start(content)
+        self._open = type
+        kind, field = _DELTAS[type]
+        head = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":{"type":"%b","%b":'
+        self._delta_start = head % (self._blocks, kind, field)
+        return opened
+
+    def _delta(self, text: str) -> bytes:
+        return b"%b%b%b" % (self._delta_start, _json(text), _DELTA_END)
+
+    def _other_delta(self, kind: str, field: str, value: Any) -> bytes:
+        body = {"type": "content_block_delta", "index": self._blocks, "delta": {"type": kind, field: value}}
+        return b"event: content_block_delta\ndata: %b\n\n" % _json(body)
+
+    def _whole_block(self, content: dict[str, Any]) -> bytes:
+        opened = self._begin() + self._close() + self._start(content)
+        self._open = "whole"
+        return opened + self._close()
+
+    def _start(self, content: dict[str, Any]) -> bytes:
+        body = {"type": "content_block_start", "index": self._blocks, "content_block": content}
+        return b"event: content_block_start\ndata: %b\n\n" % _json(body)
+
+    def _close(self) -> bytes:
+        if self._open is None:
+            return b""
+        self._open = None
+        self._blocks += 1
+        return b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n' % (self._blocks - 1)
+
+    def _begin(self) -> bytes:
+        if self._begun:
+            return b""
+        self._begun = True
+        message = message_body(self._head, [], {"stop_reason": None, "stop_sequence": None}, self._usage)
+        return b"event: message_start\ndata: %b\n\n" % _json({"type": "message_start", "message": message})
+
+
+_DELTAS: Final = {
+    "text": (b"text_delta", b"text"),
+    "thinking": (b"thinking_delta", b"thinking"),
+    "tool_use": (b"input_json_delta", b"partial_json"),
+}

@@ -1,0 +1,238 @@
+"""A conversation, as this dialect's provider takes it: a system prompt, and turns that alternate.
+
+Turns of one role in a row become one; results come first in theirs; nothing is
+blank; thinking goes back only where this dialect signed it. What is left out or
+put otherwise is noted.
+"""
+
+import re
+from typing import Any, Final, Literal, assert_never
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from headwater.conversation import (
+    Assistant,
+    Image,
+    Opaque,
+    Reasoning,
+    Request,
+    System,
+    Target,
+    Text,
+    ToolCall,
+    ToolOutput,
+    User,
+)
+from headwater.dialects.base import Note
+from headwater.dialects.history import NOTHING_SAID, plain_name, settled
+from headwater.dialects.messages.block import CITATIONS, STOP
+from headwater.dialects.messages.write import (
+    cached,
+    call_block,
+    image_block,
+    redacted_block,
+    text_block,
+    thinking_block,
+)
+
+_ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
+MAX_NAME_CHARS: Final = 128
+_THINKING: Final = ("thinking", "redacted_thinking")
+_CALL_EXTRAS: Final = ("caller", "toolset_name")
+_NO_OUTPUT: Final = "(no output)"
+_NO_IMAGE: Final = "(An image was here that can't be shown to this model.)"
+
+Block = dict[str, Any]
+
+
+class Turn(Struct):
+    role: Literal["user", "assistant"]
+    blocks: list[Block] = field(default_factory=list)
+    results: list[Block] = field(default_factory=list)
+
+    @property
+    def content(self) -> list[Block]:
+        return self.results + self.blocks
+
+    @property
+    def opens_with_thinking(self) -> bool:
+        return bool(self.blocks) and self.blocks[0]["type"] in _THINKING
+
+
+class History(Struct):
+    system: list[Block] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+    def turn(self, role: Literal["user", "assistant"]) -> Turn:
+        """The one to add to."""
+        if not self.turns or self.turns[-1].role != role:
+            self.turns.append(Turn(role))
+        return self.turns[-1]
+
+
+def write_history(request: Request, target: Target) -> History:
+    history = History()
+    declared = [tool.name for tool in request.tools]
+    for message in settled(request.messages, lambda _, id: _ID.fullmatch(id) is not None):
+        match message:
+            case System(parts=parts):
+                if history.turns:
+                    # In front it loses its place; as a user's it would lose its authority.
+                    history.notes.append(Note("messages.system", "A later system message is sent with the first."))
+                history.system += [block for part in parts for block in _visible(part, history)]
+            case User(parts=parts, name=name):
+                if name:
+                    history.notes.append(Note("messages.name", "A user's name has no place in this dialect."))
+                history.turn("user").blocks += [block for part in parts for block in _visible(part, history)]
+            case ToolOutput():
+                _add_result(message, history)
+            case Assistant():
+                history.turn("assistant").blocks += _assistant(message, target, declared)
+            case unreachable:
+                assert_never(unreachable)
+    _make_legal(history)
+    return history
+
+
+# ------------------------------------------------------------------------ parts
+
+
+def _visible(part: Text | Image | Opaque, history: History) -> list[Block]:
+    match part:
+        case Text(text=text, cache=cache):
+            return [cached(text_block(text), cache)] if text.strip() else []
+        case Image(cache=cache, detail=detail):
+            if detail not in (None, "auto"):
+                history.notes.append(Note("messages.image.detail", "An image is always seen in one detail here."))
+            if (block := image_block(part)) is not None:
+                return [cached(block, cache)]
+            why = "Only JPEG, PNG, GIF and WebP images, inline or by https, can be shown."
+            history.notes.append(Note("messages.image", why, refuse=True))
+            return [text_block(_NO_IMAGE)]
+        case Opaque(dialect="messages", data=data):
+            return [data]
+        case Opaque(dialect=dialect, data=data):
+            what = f"A part of type '{data.get('type')}' is known to the {dialect} dialect only."
+            history.notes.append(Note("messages.content", what, refuse=True))
+            return []
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _add_result(output: ToolOutput, history: History) -> None:
+    turn = history.turn("user")
+    content = [block for part in output.parts for block in _visible(part, history)]
+    result: Block = {"type": "tool_result", "tool_use_id": output.call_id}
+    if output.is_error:
+        # A failure is told in words, and in some: its images follow the results.
+        turn.blocks += [block for block in content if block["type"] != "text"]
+        content = [block for block in content if block["type"] == "text"] or [text_block(_NO_OUTPUT)]
+        result["is_error"] = True
+    if content:
+        result["content"] = content[0]["text"] if [*map(set, content)] == [{"type", "text"}] else content
+    turn.results.append(cached(result, output.cache))
+
+
+def _assistant(message: Assistant, target: Target, declared: list[str]) -> list[Block]:
+    blocks: list[Block] = []
+    for part in message.parts:
+        match part:
+            case Text(text=text, cache=cache):
+                if text.strip():
+                    blocks.append(cached(text_block(text), cache))
+            case Reasoning(text=text, dialect="messages", state={"signature": signature}):
+                blocks.append(thinking_block(text, signature))
+            case Reasoning(dialect="messages", state={"data": data}):
+                blocks.append(redacted_block(data))
+            case Reasoning():
+                # Nobody signed it: the provider would not believe that it is its own.
+                pass
+            case ToolCall(cache=cache, extra=extra):
+                named = call_block(replace(part, name=plain_name(part.name, declared, MAX_NAME_CHARS)))
+                if extra and message.origin in (None, target.origin):
+                    named |= {key: extra[key] for key in _CALL_EXTRAS if key in extra}
+                blocks.append(cached(named, cache))
+            case Opaque(dialect="messages", data={"type": str(type)} as data) if type not in (STOP, CITATIONS):
+                blocks.append(data)
+            case Opaque(dialect="messages", data={"citations": [_, *_] as citations}):
+                if blocks and blocks[-1]["type"] == "text":
+                    blocks[-1]["citations"] = citations
+            case Opaque():
+                # Another dialect's, or of how an answer ended: neither is part of what was said.
+                pass
+            case unreachable:
+                assert_never(unreachable)
+    return blocks
+
+
+# --------------------------------------------------------------------- legality
+
+
+def _make_legal(history: History) -> None:
+    _merge(history)
+    for turn in history.turns:
+        if turn.role == "assistant":
+            last = turn is history.turns[-1]
+            turn.blocks = _thinking_first(turn.blocks if last else _without_unanswered(turn.blocks))
+    # Again, since a turn may have had nothing but what can't be sent.
+    _merge(history)
+    if not history.turns or history.turns[0].role == "assistant":
+        history.turns.insert(0, Turn("user", [text_block(NOTHING_SAID)]))
+    last_block = history.turns[-1].content[-1]
+    if history.turns[-1].role == "assistant" and last_block["type"] == "text":
+        last_block["text"] = last_block["text"].rstrip()
+
+
+def _merge(history: History) -> None:
+    turns, history.turns = history.turns, []
+    for turn in turns:
+        if turn.content:
+            merged = history.turn(turn.role)
+            merged.blocks += turn.blocks
+            merged.results += turn.results
+
+
+def _thinking_first(blocks: list[Block]) -> list[Block]:
+    """Thinking opens a turn and never closes it. The provider's own tools make it think in between, as it may."""
+    while blocks and blocks[-1]["type"] in _THINKING:
+        blocks = blocks[:-1]
+    starts_so = bool(blocks) and blocks[0]["type"] in _THINKING
+    if starts_so or any(block["type"] == "server_tool_use" for block in blocks):
+        return blocks
+    return sorted(blocks, key=lambda block: block["type"] not in _THINKING)
+
+
+def _without_unanswered(blocks: list[Block]) -> list[Block]:
+    """Calls of the provider's own tools whose result never came, and results whose call is gone."""
+    asked = {block.get("id") for block in blocks if block["type"] == "server_tool_use"}
+    answered = {block.get("tool_use_id") for block in blocks}
+    return [
+        block
+        for block in blocks
+        if (block["type"] != "server_tool_use" or block.get("id") in answered)
+        and ("tool_use_id" not in block or block["tool_use_id"] in asked)
+    ]
+
+
+def limit_marks(tools: list[Block], history: History, marks: int) -> None:
+    """At most so many cache marks: those of the tools and the system, and the last of the conversation, which grows."""
+    marks = _keep_marks(history.system, _keep_marks(tools, marks))
+    for turn in reversed(history.turns):
+        marks = _keep_marks(turn.results, _keep_marks(turn.blocks, marks))
+
+
+def _keep_marks(blocks: list[Block], marks: int) -> int:
+    """From the last one back; how many are left to give."""
+    for n in reversed(range(len(blocks))):
+        block = blocks[n]
+        if "cache_control" in block:
+            if marks == 0:
+                # Never in place: a block may be the stored conversation's own.
+                blocks[n] = {key: value for key, value in block.items() if key != "cache_control"}
+            else:
+                marks -= 1
+        if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
+            marks = _keep_marks(block["content"], marks)
+    return marks
