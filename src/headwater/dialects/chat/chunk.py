@@ -4,12 +4,12 @@ Typed decoding of the few fields that we use; a lenient second reading for what
 real servers get wrong. Raises `FrameUnreadable` for what is no chunk at all.
 """
 
-import json
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from headwater.dialects.lenient import count, load, mended, record, records, string
 from headwater.errors import FrameUnreadable
 from headwater.events import Usage
 
@@ -43,44 +43,26 @@ read_chunk = msgspec.json.Decoder(Chunk).decode
 """Raises what msgspec raises, and then it is `read_lenient`'s turn."""
 
 
-def load(data: bytes) -> Any:
-    """Any JSON, with bad UTF-8 and lone surrogates let through."""
-    try:
-        return json.loads(data.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        raise FrameUnreadable("no JSON", data) from None
-
-
-def mended(text: str) -> str:
-    """Surrogate pairs joined, lone ones replaced: what UTF-8 can carry."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def string(value: Any) -> str:
-    """A string where one should be: integer ids and the like are taken as they read."""
-    return "" if value is None else value if isinstance(value, str) else str(value)
-
-
 def read_lenient(data: bytes) -> Chunk:
     """What msgspec did not take. `content` may hold halves of characters."""
     loaded = load(data)
     if not isinstance(loaded, dict):
         raise FrameUnreadable("JSON that is no object", data)
     return Chunk(
-        [_lenient_choice(choice) for choice in _objects(loaded.get("choices"))],
-        _object(loaded.get("usage")),
+        [_lenient_choice(choice) for choice in records(loaded.get("choices"))],
+        record(loaded.get("usage")),
         loaded.get("error"),
         string(loaded.get("object")),
     )
 
 
 def _lenient_choice(choice: dict[str, Any]) -> Choice:
-    delta = _object(choice.get("delta")) or _object(choice.get("message")) or {}
+    delta = record(choice.get("delta")) or record(choice.get("message")) or {}
     content = delta.get("content")
     thinking = delta.get("reasoning_content")
     if isinstance(content, list):
         # Mistral's parts: tests/wire/chat/lenient_parts.sse
-        parts = _objects(content)
+        parts = records(content)
         content = "".join(string(part.get("text")) for part in parts if part.get("type") == "text")
         thinking = "".join(detail_text(part) for part in parts if part.get("type") == "thinking")
     return Choice(
@@ -88,22 +70,14 @@ def _lenient_choice(choice: dict[str, Any]) -> Choice:
             string(content),
             mended(string(thinking)),
             mended(string(delta.get("reasoning"))),
-            _objects(delta.get("reasoning_details")),
+            records(delta.get("reasoning_details")),
             mended(string(delta.get("refusal"))),
-            _objects(delta.get("tool_calls")),
+            records(delta.get("tool_calls")),
         ),
         finish_reason=string(choice.get("finish_reason")),
         index=index if isinstance(index := choice.get("index"), int) else 0,
-        usage=_object(choice.get("usage")),
+        usage=record(choice.get("usage")),
     )
-
-
-def _object(value: Any) -> dict[str, Any] | None:
-    return value if isinstance(value, dict) else None
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 # ------------------------------------------------------------ reasoning details
@@ -113,7 +87,7 @@ def detail_text(detail: dict[str, Any]) -> str:
     """What a person can read of one."""
     text = detail.get("text") or detail.get("summary") or detail.get("thinking")
     if isinstance(text, list):
-        return "".join(detail_text(part) for part in _objects(text))
+        return "".join(detail_text(part) for part in records(text))
     return mended(string(text))
 
 
@@ -137,19 +111,15 @@ def join_details(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def read_usage(usage: dict[str, Any]) -> Usage:
-    prompt = _object(usage.get("prompt_tokens_details")) or {}
-    completion = _object(usage.get("completion_tokens_details")) or {}
+    prompt = record(usage.get("prompt_tokens_details")) or {}
+    completion = record(usage.get("completion_tokens_details")) or {}
     # DeepSeek's name for it: tests/wire/chat/usage_cache_hit.sse
     cached = prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))
-    read, written = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    read, written = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
     return Usage(
         read,
         written,
-        _count(cached),
-        _count(completion.get("reasoning_tokens")),
+        count(cached),
+        count(completion.get("reasoning_tokens")),
         "unknown" if read is None and written is None else "provider",
     )
-
-
-def _count(value: Any) -> int | None:
-    return int(value) if isinstance(value, (int, float)) and value >= 0 else None

@@ -14,12 +14,11 @@ from headwater.dialects.chat.chunk import (
     Delta,
     detail_text,
     join_details,
-    load,
-    mended,
     read_chunk,
     read_lenient,
     read_usage,
 )
+from headwater.dialects.lenient import load, mended
 from headwater.errors import FrameUnreadable
 from headwater.events import Event, ProviderState, ReasoningDelta, TextDelta, UsageReported
 from headwater.judge import Evidence, Finish, read_error
