@@ -24,25 +24,34 @@ def parse(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise _invalid(str(error), decoder.type) from None
+        raise _invalid(str(error), decoder.type, "") from None
     except (ValueError, RecursionError) as error:
         raise CallerError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
+
+
+def convert(value: Any, wanted: type[T], path: str) -> T:
+    """A part of a request whose type only its content tells; `path` is where it stands."""
+    try:
+        return msgspec.convert(value, wanted)
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error), wanted, path) from None
 
 
 def unsupported(field: str, why: str) -> CallerError:
     return CallerError(f"'{field}' can't be used here: {why}", code="unsupported_parameter", param=field)
 
 
-def _invalid(message: str, wanted: Any) -> CallerError:
+def _invalid(message: str, wanted: Any, base: str) -> CallerError:
     match = _WITH_PATH.fullmatch(message)
     assert match is not None
     problem, path = match[1], match[2] or ""
     if unknown := _UNKNOWN_FIELD.fullmatch(problem):
         name = unknown[1]
-        param = f"{path}.{name}" if path else name
         known = [field.encode_name for field in msgspec.structs.fields(wanted)] if not path else []
+        param = ".".join(filter(None, (base, path, name)))
         close = get_close_matches(name, known, 1)
         hint = f" Did you mean '{close[0]}'?" if close else ""
         return CallerError(f"Unknown parameter: '{param}'.{hint}", code="unknown_parameter", param=param)
-    place = f" at '{path}'" if path else ""
-    return CallerError(f"Invalid value{place}: {problem[:1].lower()}{problem[1:]}.", param=path or None)
+    param = ".".join(filter(None, (base, path)))
+    place = f" at '{param}'" if param else ""
+    return CallerError(f"Invalid value{place}: {problem[:1].lower()}{problem[1:]}.", param=param or None)
