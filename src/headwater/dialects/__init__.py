@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from headwater.dialects import chat
+from headwater.dialects import chat, responses
 from headwater.dialects.base import Dialect
 from headwater.events import DialectName
 
-DIALECTS: Final[dict[DialectName, Dialect]] = {"chat": chat}
+DIALECTS: Final[dict[DialectName, Dialect]] = {"chat": chat, "responses": responses}

@@ -22,6 +22,11 @@ def mended(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def mended_all(value: Any) -> Any:
+    """The same for every string in a JSON value."""
+    return json.loads(mended(json.dumps(value, ensure_ascii=False)))
+
+
 def string(value: Any) -> str:
     """A string where one should be: integer ids and the like are taken as they read."""
     return "" if value is None else value if isinstance(value, str) else str(value)
