@@ -90,6 +90,7 @@ class _Item(Struct):
 class _Call(Struct):
     index: int
     data: dict[str, Any]
+    extra: dict[str, Any]
     start: bytes
     said: StringIO = field(default_factory=StringIO)
 
@@ -223,10 +224,10 @@ class Output:
         opening = self.settle()
         index = self._next()
         item_id = f"fc_{self._suffix}_{index}"
-        data = {**(extra or {}), "id": item_id, "type": "function_call", "call_id": id, "name": name}
+        data = {"id": item_id, "type": "function_call", "call_id": id, "name": name}
         start = _delta_start(_ARGUMENTS, {"item_id": item_id, "output_index": index})
-        self._calls[number] = _Call(index, data, start)
-        item = {**data, "status": "in_progress", "arguments": ""}
+        self._calls[number] = _Call(index, data, extra or {}, start)
+        item = {**(extra or {}), **data, "status": "in_progress", "arguments": ""}
         return opening + self.frame("response.output_item.added", output_index=index, item=item)
 
     def grow_call(self, number: int, text: str) -> bytes:
@@ -239,7 +240,7 @@ class Output:
     def end_call(self, number: int, extra: dict[str, Any] | None, status: Status = "completed") -> bytes:
         call = self._calls.pop(number)
         arguments = call.said.getvalue()
-        data = {**(extra or {}), **call.data, "status": status, "arguments": arguments}
+        data = {**call.extra, **(extra or {}), **call.data, "status": status, "arguments": arguments}
         place = {"item_id": data["id"], "output_index": call.index}
         return self.frame(
             "response.function_call_arguments.done", **place, name=data["name"], arguments=arguments

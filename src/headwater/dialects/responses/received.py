@@ -114,7 +114,7 @@ class Received:
         item = self._by_key.get(event.key) or self._new(event.key, "function_call", event.item_id)
         item.call.early = event.arguments or item.call.early
         item.call.late_name = event.name
-        self._end_call(item.call, event.arguments, {}, out)
+        self._rest_of_arguments(item.call, event.arguments, out)
 
     # ---------------------------------------------------------------- items
 
@@ -168,8 +168,11 @@ class Received:
                 self._settle_reasoning(item, data, out)
             case "function_call":
                 extra = self._start(item, data, out)
-                if not cut:
-                    self._end_call(item.call, json_text(data.get("arguments")), extra, out)
+                arguments = json_text(data.get("arguments"))
+                if cut:
+                    self._rest_of_arguments(item.call, arguments, out)
+                else:
+                    self._end_call(item.call, arguments, extra, out)
             case _:
                 cut = False
                 if not item.done:
@@ -237,12 +240,16 @@ class Received:
             out.append(ToolCallStarted(call.index, id, name, extra or None))
         return {}
 
-    def _end_call(self, call: _Call, arguments: str, extra: dict[str, Any], out: list[Event]) -> None:
-        if call.ended or call.index < 0:
-            return
+    def _rest_of_arguments(self, call: _Call, arguments: str, out: list[Event]) -> None:
+        """What the deltas have left out. The same arguments written otherwise are none of it."""
         shown = call.said.getvalue()
         whole = arguments or call.early
-        if whole.startswith(shown) and whole != shown:
+        if call.index >= 0 and whole.startswith(shown) and whole != shown:
+            call.said.write(whole[len(shown) :])
             out.append(ToolArgsDelta(call.index, whole[len(shown) :]))
-        call.ended = True
-        out.append(ToolCallEnded(call.index, extra or None))
+
+    def _end_call(self, call: _Call, arguments: str, extra: dict[str, Any], out: list[Event]) -> None:
+        if call.index >= 0 and not call.ended:
+            self._rest_of_arguments(call, arguments, out)
+            call.ended = True
+            out.append(ToolCallEnded(call.index, extra or None))
