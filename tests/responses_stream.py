@@ -15,11 +15,15 @@ from headwater import sse
 _CLASSES = [
     value for value in vars(open_responses).values() if isinstance(value, type) and issubclass(value, BaseModel)
 ]
-MODELS: dict[str, type[BaseModel]] = {
-    next(iter(model.model_fields["type"].annotation)).value: model  # type: ignore[arg-type, union-attr]
-    for model in _CLASSES
-    if model.__name__.endswith("StreamingEvent")
-}
+
+
+def _type_of(model: type[BaseModel]) -> str:
+    """Its `type` is an enumeration of one."""
+    names: Any = model.model_fields["type"].annotation
+    return str(next(iter(names)).value)
+
+
+MODELS = {_type_of(model): model for model in _CLASSES if model.__name__.endswith("StreamingEvent")}
 TERMINAL = {"response.completed", "response.incomplete", "response.failed"}
 KNOWN_ITEMS = {"message", "function_call", "reasoning", "function_call_output", "compaction"}
 
@@ -34,6 +38,10 @@ def read(data: bytes) -> tuple[list[dict[str, Any]], bool]:
         assert frame.event == event["type"]
         events.append(event)
     return events, done
+
+
+def validate_response(response: dict[str, Any]) -> None:
+    open_responses.ResponseResource.model_validate(as_open_responses(response))
 
 
 def validate(event: dict[str, Any]) -> None:

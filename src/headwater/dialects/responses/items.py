@@ -1,7 +1,7 @@
 """Input items, as clients send them, into messages.
 
 A conversation is a flat list here: what the model said one after the other
-(reasoning, texts, calls, items that only this dialect knows) is one message of ours.
+(reasoning, a text, calls, items that only this dialect knows) is one message of ours.
 """
 
 from typing import Annotated, Any, Literal
@@ -127,19 +127,28 @@ def read_input(input: str | list[dict[str, Any]]) -> list[Message]:
     said: list[Text | Reasoning | ToolCall | Opaque] = []
     for n, item in enumerate(input):
         read = _read(item, f"input[{n}]")
-        if isinstance(read, list):
-            said += read
-            continue
-        if said:
+        if said and (not isinstance(read, list) or (_is_text(read[:1]) and _is_text(said[-1:]))):
             messages.append(Assistant(tuple(said)))
             said = []
-        messages.append(read)
+        if isinstance(read, list):
+            said += read
+        else:
+            messages.append(read)
     if said:
         messages.append(Assistant(tuple(said)))
     return messages
 
 
 _Said = list[Text | Reasoning | ToolCall | Opaque]
+
+
+def _is_text(said: _Said) -> bool:
+    """A message's text, or the note that follows it."""
+    return any(isinstance(part, Text) or _is_note(part) for part in said)
+
+
+def _is_note(part: Text | Reasoning | ToolCall | Opaque) -> bool:
+    return isinstance(part, Opaque) and part.data.get("type") == "message"
 
 
 def _read(item: dict[str, Any], path: str) -> System | User | ToolOutput | _Said:
