@@ -4,7 +4,7 @@ A conversation is a flat list here: what the model said one after the other
 (reasoning, a text, calls, items that only this dialect knows) is one message of ours.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, assert_never
 
 from msgspec import Meta, Struct
 
@@ -206,6 +206,8 @@ def _visible_part(part: _Visible, path: str) -> Text | Image:
             raise _refused(path, "an image needs an 'image_url'; files are not kept here.")
         case _InputFile():
             raise _refused(path, "only text and images are carried.")
+        case unreachable:
+            assert_never(unreachable)
 
 
 def _refused(path: str, why: str) -> CallerError:

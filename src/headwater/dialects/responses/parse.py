@@ -1,6 +1,6 @@
 """A Responses request, as clients send it, into ours."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, assert_never
 
 import msgspec
 from msgspec import Meta, Struct
@@ -220,6 +220,8 @@ def _output(text: _Text | None) -> OutputFormat:
             return "json_object"
         case _SchemaFormat(name=name, schema=schema, description=description, strict=strict):
             return JsonSchema(name, schema, description, strict)
+        case unreachable:
+            assert_never(unreachable)
 
 
 def _extras(wire: ResponsesRequest) -> dict[str, Any]:
