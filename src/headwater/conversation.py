@@ -140,7 +140,7 @@ class JsonSchema(Struct, frozen=True, omit_defaults=True):
 
 OutputFormat = Literal["text", "json_object"] | JsonSchema
 
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class Parameters(Struct, frozen=True, omit_defaults=True):
@@ -176,6 +176,14 @@ class Ask(Struct, frozen=True):
     session_id: str | None = None
     on_disconnect: Literal["cancel", "continue"] = "cancel"
     on_cut: Literal["end", "continue"] = "end"
+    store: bool = False
+    """The answer is to be found by its id later."""
+    background: bool = False
+    """The client does not wait: it gets the id at once, and comes back."""
+    previous_response_id: str | None = None
+    """The answer that this one follows: its history comes first."""
+    echo: dict[str, Any] = field(default_factory=dict)
+    """Fields of the request that the dialect's answer repeats; `Head.echo` takes them to it."""
 
 
 class Target(Struct, frozen=True, kw_only=True):

@@ -18,6 +18,8 @@ from headwater.judge import Rules, Transport, judge
 from headwater.think import ThinkSplitter
 
 DEFAULT_LIMIT_BYTES: Final = 64 * 1024 * 1024
+# OpenAI's is in no document of theirs: tests/wire/responses/keepalive.sse
+KEEP_ALIVES: Final = frozenset({"ping", "keepalive"})
 
 
 class TurnEnd(Struct, frozen=True):
@@ -107,7 +109,7 @@ class TurnReader:
         out: list[Event] = []
         evidence = self._evidence
         for frame in frames:
-            if frame.event == "ping":
+            if frame.event in KEEP_ALIVES:
                 continue
             self.activity += 1
             try:

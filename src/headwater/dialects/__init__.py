@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from headwater.dialects import chat, messages
+from headwater.dialects import chat, messages, responses
 from headwater.dialects.base import Dialect
 from headwater.events import DialectName
 
-DIALECTS: Final[dict[DialectName, Dialect]] = {"chat": chat, "messages": messages}
+DIALECTS: Final[dict[DialectName, Dialect]] = {"chat": chat, "responses": responses, "messages": messages}

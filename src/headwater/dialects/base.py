@@ -4,9 +4,9 @@ A dialect is a module with the functions of `Dialect`; `headwater.dialects`
 names them all.
 """
 
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from headwater.conversation import Ask, Assistant, Request, Target
 from headwater.errors import CallerError
@@ -25,6 +25,8 @@ class Head(Struct, frozen=True):
     """Unix seconds."""
     model: str
     """As the client named it."""
+    echo: dict[str, Any] = field(default_factory=dict)
+    """See `Ask.echo`; an answer without it says what the dialect has as defaults."""
 
 
 class Whole(Struct, frozen=True):

@@ -76,6 +76,11 @@ def string(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else str(value)
 
 
+def json_text(value: Any) -> str:
+    """JSON in a string, where it should be; an object that was put in its place is written out."""
+    return mended(value) if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
 def object_or_none(value: Any) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 

@@ -24,7 +24,7 @@ def parse(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise _invalid(str(error), decoder.type) from None
+        raise _invalid(str(error), decoder.type, "") from None
     except (ValueError, RecursionError) as error:
         raise CallerError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
 

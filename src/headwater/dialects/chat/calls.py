@@ -4,12 +4,11 @@ Every call gets a dense index and an id of its own; the upstream's index, id
 and name are only hints for which call a delta belongs to.
 """
 
-import json
 from typing import Any, Final
 
 from msgspec import Struct, field
 
-from headwater.dialects.lenient import mended, string
+from headwater.dialects.lenient import json_text, mended, string
 from headwater.events import Event, ToolArgsDelta, ToolCallEnded, ToolCallStarted
 
 _FIELDS: Final = frozenset({"index", "id", "type", "function"})
@@ -42,7 +41,8 @@ class CallTracker:
         function = delta.get("function")
         function = function if isinstance(function, dict) else {}
         name = mended(string(function.get("name")))
-        text = _arguments(function.get("arguments"))
+        # An object, where JSON text should be: tests/wire/chat/call_object_arguments.sse
+        text = json_text(function.get("arguments"))
         call = self._find(delta, name)
         extra = {key: value for key, value in delta.items() if key not in _FIELDS}
         if call.name:
@@ -94,8 +94,3 @@ class CallTracker:
         self._by_key[key] = call
         self._last = call
         return call
-
-
-def _arguments(value: Any) -> str:
-    # An object, where JSON text should be: tests/wire/chat/call_object_arguments.sse
-    return mended(value) if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,223 @@
+"""Responses, as clients read them: events to the frames of a stream, and the whole object.
+
+`_verdict` is the one place where this dialect says how an answer ended.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, assert_never
+
+import msgspec
+from msgspec import Struct
+
+from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
+from headwater.dialects import endings
+from headwater.dialects.base import Head, Whole
+from headwater.dialects.responses.output import Output
+from headwater.dialects.responses.resource import Resource, suffix, write_usage
+from headwater.errors import CallerError
+from headwater.events import (
+    AttemptStarted,
+    Completed,
+    Event,
+    Failed,
+    Incomplete,
+    Interrupted,
+    Outcome,
+    ProviderState,
+    ReasoningDelta,
+    RunEnded,
+    RunStarted,
+    Stopped,
+    TextDelta,
+    ToolArgsDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+    Usage,
+    UsageReported,
+)
+
+_json = msgspec.json.encode
+_DONE: Final = b"data: [DONE]\n\n"
+_REASON: Final = {"length": "max_output_tokens", "content_filter": "content_filter", "turn_limit": "max_turns"}
+
+
+class ResponsesEncoder:
+    """Replays of the same events give the same bytes, numbers and ids included."""
+
+    def __init__(self, head: Head) -> None:
+        self._resource = Resource(head)
+        self._output = Output(suffix(head))
+        self._background = bool(head.echo.get("background"))
+        self._begun = False
+        self._turn = 0
+        self._earlier: Usage | None = None
+        """Of turns before this one."""
+        self._usage: Usage | None = None
+
+    def encode(self, event: Event) -> bytes:
+        match event:
+            case TextDelta(text=text, refusal=False) if self._begun:
+                return self._output.grow("text", text)
+            case TextDelta(text=text, refusal=refusal):
+                return self._begin() + self._output.grow("refusal" if refusal else "text", text)
+            case ReasoningDelta(text=text):
+                return self._begin() + self._output.grow("summary", text)
+            case ToolArgsDelta(index=index, text=text):
+                return self._output.grow_call(index, text)
+            case ToolCallStarted(index=index, id=id, name=name, extra=extra):
+                return self._begin() + self._output.start_call(index, id, name, extra)
+            case ToolCallEnded(index=index, extra=extra):
+                return self._output.end_call(index, extra)
+            case ProviderState():
+                return self._state(event)
+            case UsageReported(usage=usage):
+                self._usage = usage
+                return b""
+            case AttemptStarted():
+                return self._attempt(event)
+            case RunStarted() if self._background:
+                # Its client needs the id before anything else. All others get nothing before the
+                # first token, since the status can still tell them of a refusal.
+                return self._begin()
+            case RunEnded(outcome=outcome):
+                return self._begin() + self._ending(outcome)
+            case _:
+                # For native followers: this dialect has no place for it.
+                return b""
+
+    def resource(self, outcome: Outcome) -> msgspec.Raw:
+        """The response object, once `RunEnded` has been encoded."""
+        verdict = _verdict(outcome)
+        return self._resource.write(
+            verdict.status, self._output.items, self._total(), error=verdict.error, reason=verdict.reason
+        )
+
+    def _begin(self) -> bytes:
+        if self._begun:
+            return b""
+        self._begun = True
+        response = self._resource.write("in_progress", [], Usage())
+        return self._output.frame("response.created", response=response) + self._output.frame(
+            "response.in_progress", response=response
+        )
+
+    def _state(self, event: ProviderState) -> bytes:
+        ours = event.dialect == "responses"
+        if event.of == "reasoning":
+            sealed = event.data.get("encrypted_content") if ours else None
+            return (self._begin() if sealed else b"") + self._output.seal(sealed)
+        if not ours:
+            return b""
+        if event.data.get("type") == "message":
+            return self._output.note(event.data)
+        return self._begin() + self._output.whole(event.data)
+
+    def _attempt(self, event: AttemptStarted) -> bytes:
+        """A new turn begins with new items; one that goes on after a cut grows those that it has."""
+        closing = b""
+        if event.turn > self._turn:
+            closing = self._output.close("completed")
+        elif event.stands == "nothing":
+            # What was sent can't be taken back.
+            closing = self._output.close("incomplete")
+        if event.turn > self._turn or event.stands == "everything":
+            self._earlier = self._total()
+        self._turn = event.turn
+        self._usage = None
+        return closing
+
+    def _total(self) -> Usage:
+        this = self._usage or Usage()
+        return this if self._earlier is None else self._earlier + this
+
+    def _ending(self, outcome: Outcome) -> bytes:
+        verdict = _verdict(outcome)
+        closing = self._output.close("completed" if verdict.status == "completed" else "incomplete")
+        if verdict.error is None:
+            return closing + self._output.frame(verdict.event, response=self.resource(outcome))
+        # Flat and nested, then the failed response: either alone is silence to some client.
+        flat = {name: value for name, value in verdict.error.items() if name != "type"}
+        return (
+            closing
+            + self._output.frame("error", **flat, error=verdict.error)
+            + self._output.frame(verdict.event, response=self.resource(outcome))
+            + _DONE
+        )
+
+
+class _Verdict(Struct, frozen=True):
+    event: str
+    status: str
+    reason: str | None = None
+    error: dict[str, Any] | None = None
+
+
+def _verdict(outcome: Outcome) -> _Verdict:
+    match outcome:
+        case Completed():
+            return _Verdict("response.completed", "completed")
+        case Incomplete(reason=reason):
+            return _Verdict("response.incomplete", "incomplete", _REASON[reason])
+        case Stopped():
+            # There is no event for it that all clients take; a reason that is null reads as success to some.
+            return _Verdict("response.incomplete", "cancelled", "cancelled")
+        case Failed() | Interrupted():
+            return _Verdict("response.failed", "failed", error=_error(outcome))
+        case unreachable:
+            assert_never(unreachable)
+
+
+def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome) -> Whole:
+    """What the stream of the same answer would have added up to."""
+    encoder = ResponsesEncoder(head)
+    for event in [*_events(message, outcome), UsageReported(usage), RunEnded(outcome)]:
+        encoder.encode(event)
+    status = endings.status(outcome)
+    response = encoder.resource(outcome)
+    match outcome:
+        case Completed() | Incomplete():
+            return Whole(status, bytes(response))
+        case Stopped() | Failed() | Interrupted():
+            kept = {"outcome": outcome, "partial": response, "usage": write_usage(usage)}
+            return Whole(status, _json({"error": _error(outcome), "headwater": kept}))
+        case unreachable:
+            assert_never(unreachable)
+
+
+def _events(message: Assistant, outcome: Outcome) -> Iterator[Event]:
+    """A message as the events that it came from, or might have."""
+    calls = 0
+    for part in message.parts:
+        match part:
+            case Text(text=text, refusal=refusal):
+                yield TextDelta(text, refusal)
+            case Reasoning(text=text, dialect=dialect, state=state):
+                if text:
+                    yield ReasoningDelta(text)
+                if dialect is not None and state is not None:
+                    yield ProviderState(dialect, state, of="reasoning")
+            case ToolCall(id=id, name=name, arguments=arguments, extra=extra):
+                yield ToolCallStarted(calls, id, name, extra)
+                yield ToolArgsDelta(calls, arguments)
+                if isinstance(outcome, Completed):
+                    # Else none is to be run, and whole ones can't be told from torn ones here.
+                    yield ToolCallEnded(calls)
+                calls += 1
+            case Opaque(dialect=dialect, data=data):
+                yield ProviderState(dialect, data)
+            case unreachable:
+                assert_never(unreachable)
+
+
+def error(error: CallerError) -> Whole:
+    body = {"message": error.message, "type": "invalid_request_error", "param": error.param, "code": error.code}
+    return Whole(error.status, _json({"error": body}))
+
+
+def _error(outcome: endings.Unsuccessful) -> dict[str, Any]:
+    return {
+        "message": endings.words(outcome),
+        "type": endings.blame(outcome),
+        "param": None,
+        "code": endings.code(outcome),
+    }

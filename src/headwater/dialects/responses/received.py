@@ -1,0 +1,255 @@
+"""The output items of an upstream's stream, and what of each has been delivered.
+
+The same text comes as deltas, in a `done` of its part, of its item, and in the
+final object, and any of these may be missing: each is delivered exactly once.
+"""
+
+from collections.abc import Callable
+from io import StringIO
+from typing import Any, Final, Literal
+
+from msgspec import Struct, field
+
+from headwater.dialects.lenient import json_text, objects, string
+from headwater.dialects.responses.frame import StreamEvent
+from headwater.dialects.responses.reasoning import BETWEEN_PARTS, state_of
+from headwater.events import (
+    Event,
+    ProviderState,
+    ReasoningDelta,
+    TextDelta,
+    ToolArgsDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+)
+
+Field = Literal["text", "refusal", "summary", "content"]
+"""Where in its item a text stands."""
+
+_KIND: Final[dict[Field, str]] = {
+    "text": "message",
+    "refusal": "message",
+    "summary": "reasoning",
+    "content": "reasoning",
+}
+_EVENT: Final[dict[Field, Callable[[str], Event]]] = {
+    "text": TextDelta,
+    "refusal": lambda text: TextDelta(text, refusal=True),
+    "summary": ReasoningDelta,
+    "content": ReasoningDelta,
+}
+_MESSAGE_FIELDS: Final = frozenset({"id", "type", "role", "content", "status"})
+_CALL_FIELDS: Final = frozenset({"id", "type", "call_id", "name", "arguments", "status"})
+
+
+class _Call(Struct):
+    index: int = -1
+    """Among those that have started: which needs a name."""
+    early: str = ""
+    """Arguments that may be sent again, or came before the name."""
+    late_name: str = ""
+    """From where no call id comes with it: used only if nothing better does."""
+    said: StringIO = field(default_factory=StringIO)
+    extra: dict[str, Any] = field(default_factory=dict)
+    ended: bool = False
+
+
+class Item(Struct):
+    kind: str
+    id: str = ""
+    said: dict[tuple[Field, int], StringIO] = field(default_factory=dict)
+    """By part, what of its text has been delivered."""
+    call: _Call = field(default_factory=_Call)
+    done: bool = False
+
+
+class Received:
+    def __init__(self, call_id_prefix: str) -> None:
+        self._prefix = call_id_prefix
+        self._items: list[Item] = []
+        self._by_key: dict[int | str, Item] = {}
+        """The item that each of the upstream's indexes means by now."""
+        self._call_ids: list[str] = []
+        self.cut_item = False
+        """An item was said to be incomplete."""
+
+    @property
+    def calls(self) -> int:
+        return len(self._call_ids)
+
+    # --------------------------------------------------------------- deltas
+
+    def say(self, event: StreamEvent, field: Field, part: int, out: list[Event]) -> None:
+        """A delta of a text."""
+        text = event.delta
+        if not text:
+            return
+        item = self._by_key.get(event.key)
+        if item is None or item.done:
+            item = self._new(event.key, _KIND[field], event.item_id)
+        said = item.said.get((field, part))
+        if said is None:
+            said = self._begin_part(item, field, part, out)
+        said.write(text)
+        out.append(_EVENT[field](text))
+
+    def whole_part(self, event: StreamEvent, field: Field, part: int, text: str, out: list[Event]) -> None:
+        """A text that has come to its end."""
+        item = self._by_key.get(event.key)
+        self._rest(item or self._new(event.key, _KIND[field], event.item_id), field, part, text, out)
+
+    def arguments(self, event: StreamEvent, out: list[Event]) -> None:
+        item = self._by_key.get(event.key)
+        if item is None or item.done:
+            item = self._new(event.key, "function_call", event.item_id)
+        call = item.call
+        if call.index < 0:
+            # The item was not announced: tests/wire/responses/call_not_added.sse
+            call.early += event.delta
+        elif event.delta:
+            call.said.write(event.delta)
+            out.append(ToolArgsDelta(call.index, event.delta))
+
+    def whole_arguments(self, event: StreamEvent, out: list[Event]) -> None:
+        item = self._by_key.get(event.key) or self._new(event.key, "function_call", event.item_id)
+        item.call.early = event.arguments or item.call.early
+        item.call.late_name = event.name
+        self._rest_of_arguments(item.call, event.arguments, out)
+
+    # ---------------------------------------------------------------- items
+
+    def added(self, event: StreamEvent, data: dict[str, Any], out: list[Event]) -> None:
+        item = self._by_key.get(event.key)
+        kind, id = string(data.get("type")), string(data.get("id"))
+        # Another item under the same index: tests/wire/responses/same_output_index.sse
+        if item is None or item.done or (item.kind, item.id) != (kind, id):
+            item = self._new(event.key, kind, id)
+        if item.kind == "function_call":
+            item.call.early = json_text(data.get("arguments"))
+            self._start(item, data, out)
+
+    def item_done(self, event: StreamEvent, data: dict[str, Any], out: list[Event]) -> None:
+        item = self._by_key.get(event.key)
+        if item is None or item.kind != data.get("type") or (item.done and item.id != data.get("id")):
+            item = self._new(event.key, string(data.get("type")), string(data.get("id")))
+        self._settle(item, data, out)
+
+    def all_done(self, output: list[dict[str, Any]], out: list[Event]) -> None:
+        """The final object: whatever of it has not come before."""
+        left = list(self._items)
+        found: list[Item | None] = []
+        for data in output:
+            same = (item for item in left if item.id and item.id == data.get("id") and item.kind == data.get("type"))
+            found.append(next(same, None))
+            left = [item for item in left if item is not found[-1]]
+        for data, known in zip(output, found, strict=True):
+            # Neither ids nor positions have to agree: tests/wire/responses/final_other_ids.sse
+            item = known or next((item for item in left if item.kind == data.get("type")), None)
+            left = [other for other in left if other is not item]
+            self._settle(item or Item(string(data.get("type"))), data, out)
+
+    def end_calls(self, out: list[Event]) -> None:
+        """The upstream has proved to be done, and so are its calls."""
+        for item in self._items:
+            self._start(item, {"id": item.id, "name": item.call.late_name}, out)
+            self._end_call(item.call, "", {}, out)
+
+    def _new(self, key: int | str, kind: str, id: str) -> Item:
+        item = self._by_key[key] = Item(kind, id)
+        self._items.append(item)
+        return item
+
+    def _settle(self, item: Item, data: dict[str, Any], out: list[Event]) -> None:
+        cut = data.get("status") == "incomplete"
+        match item.kind:
+            case "message":
+                self._settle_message(item, data, out)
+            case "reasoning":
+                self._settle_reasoning(item, data, out)
+            case "function_call":
+                extra = self._start(item, data, out)
+                arguments = json_text(data.get("arguments"))
+                if cut:
+                    self._rest_of_arguments(item.call, arguments, out)
+                else:
+                    self._end_call(item.call, arguments, extra, out)
+            case _:
+                cut = False
+                if not item.done:
+                    out.append(ProviderState("responses", data))
+        self.cut_item = self.cut_item or cut
+        item.done = True
+
+    def _settle_message(self, item: Item, data: dict[str, Any], out: list[Event]) -> None:
+        parts = objects(data.get("content"))
+        for n, part in enumerate(parts):
+            field: Field = "refusal" if part.get("type") == "refusal" else "text"
+            self._rest(item, field, n, string(part.get(field)), out)
+        note = {name: value for name, value in data.items() if name not in _MESSAGE_FIELDS and value is not None}
+        if annotations := [one for part in parts for one in objects(part.get("annotations"))]:
+            note["annotations"] = annotations
+        if note and not item.done:
+            out.append(ProviderState("responses", {"type": "message", **note}))
+
+    def _settle_reasoning(self, item: Item, data: dict[str, Any], out: list[Event]) -> None:
+        places: tuple[Field, Field] = ("summary", "content")
+        for place in places:
+            for n, part in enumerate(objects(data.get(place))):
+                self._rest(item, place, n, string(part.get("text")), out)
+        if data.get("encrypted_content") and not item.done:
+            text = BETWEEN_PARTS.join(said.getvalue() for said in item.said.values())
+            out.append(ProviderState("responses", state_of(data, text), of="reasoning"))
+
+    # ----------------------------------------------------------------- texts
+
+    def _begin_part(self, item: Item, field: Field, part: int, out: list[Event]) -> StringIO:
+        if item.said and item.kind == "reasoning":
+            out.append(ReasoningDelta(BETWEEN_PARTS))
+        said = item.said[field, part] = StringIO()
+        return said
+
+    def _rest(self, item: Item, field: Field, part: int, text: str, out: list[Event]) -> None:
+        """What of `text` the deltas have left out; where they differ from it, what was shown stands."""
+        said = item.said.get((field, part))
+        if said is None:
+            # Under another part's number: tests/wire/responses/other_content_index.sse
+            if not text or any(name[0] == field and other.getvalue() == text for name, other in item.said.items()):
+                return
+            said = self._begin_part(item, field, part, out)
+        shown = said.getvalue()
+        if text.startswith(shown) and text != shown:
+            said.write(text[len(shown) :])
+            out.append(_EVENT[field](text[len(shown) :]))
+
+    # ----------------------------------------------------------------- calls
+
+    def _start(self, item: Item, data: dict[str, Any], out: list[Event]) -> dict[str, Any]:
+        """Gives what the provider has added since the call started."""
+        call = item.call
+        extra = {name: value for name, value in data.items() if name not in _CALL_FIELDS and value is not None}
+        if call.index >= 0:
+            return {name: value for name, value in extra.items() if call.extra.get(name) != value}
+        name = string(data.get("name"))
+        if name:
+            call.index = len(self._call_ids)
+            call.extra = extra
+            id = string(data.get("call_id")) or string(data.get("id"))
+            if not id or id in self._call_ids:
+                id = f"{self._prefix}_{call.index}"
+            self._call_ids.append(id)
+            out.append(ToolCallStarted(call.index, id, name, extra or None))
+        return {}
+
+    def _rest_of_arguments(self, call: _Call, arguments: str, out: list[Event]) -> None:
+        """What the deltas have left out. The same arguments written otherwise are none of it."""
+        shown = call.said.getvalue()
+        whole = arguments or call.early
+        if call.index >= 0 and whole.startswith(shown) and whole != shown:
+            call.said.write(whole[len(shown) :])
+            out.append(ToolArgsDelta(call.index, whole[len(shown) :]))
+
+    def _end_call(self, call: _Call, arguments: str, extra: dict[str, Any], out: list[Event]) -> None:
+        if call.index >= 0 and not call.ended:
+            self._rest_of_arguments(call, arguments, out)
+            call.ended = True
+            out.append(ToolCallEnded(call.index, extra or None))

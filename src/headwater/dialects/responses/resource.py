@@ -1,0 +1,90 @@
+"""The response object: what every stream begins and ends with, and what an answer in one piece is."""
+
+from typing import Any, Final
+
+import msgspec
+
+from headwater.dialects.base import Head
+from headwater.events import Usage
+
+_json = msgspec.json.encode
+
+# What the object says of a request that left it open. Open Responses wants all of them to be there.
+DEFAULTS: Final[dict[str, Any]] = {
+    "background": False,
+    "frequency_penalty": 0.0,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "service_tier": "default",
+    "store": True,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
+}
+
+
+def suffix(head: Head) -> str:
+    """What all ids of an answer have in common."""
+    return head.run_id.removeprefix("run_")
+
+
+class Resource:
+    def __init__(self, head: Head) -> None:
+        fixed = {
+            "id": f"resp_{suffix(head)}",
+            "object": "response",
+            "created_at": head.created,
+            # No event tells the time of the end.
+            "completed_at": None,
+            "model": head.model,
+            **DEFAULTS,
+            **head.echo,
+        }
+        self._start = _json(fixed)[:-1]
+
+    def write(
+        self,
+        status: str,
+        output: list[bytes],
+        usage: Usage,
+        *,
+        error: dict[str, Any] | None = None,
+        reason: str | None = None,
+    ) -> msgspec.Raw:
+        """`reason`: why it is incomplete."""
+        return msgspec.Raw(
+            b'%b,"status":%b,"error":%b,"incomplete_details":%b,"output":[%b],"usage":%b}'
+            % (
+                self._start,
+                _json(status),
+                _json({name: error[name] for name in ("code", "message")} if error else None),
+                _json({"reason": reason} if reason else None),
+                b",".join(output),
+                _json(write_usage(usage)),
+            )
+        )
+
+
+def write_usage(usage: Usage) -> dict[str, Any] | None:
+    """Null unless both sums are known. A detail has no way to be unknown here: it is left at 0."""
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens or 0},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }

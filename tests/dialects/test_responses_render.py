@@ -1,0 +1,377 @@
+"""What a Responses upstream is asked: legal for the real one, whatever conversation it comes from."""
+
+from typing import Any
+
+import msgspec
+import openresponses_types.types as open_responses
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.conversation import (
+    Assistant,
+    Effort,
+    Extras,
+    Image,
+    JsonSchema,
+    Message,
+    NamedTool,
+    Opaque,
+    Parameters,
+    Reasoning,
+    Request,
+    System,
+    Target,
+    Text,
+    Tool,
+    ToolCall,
+    ToolOutput,
+    User,
+)
+from headwater.dialects import responses
+from headwater.dialects.history import UNKNOWN_OUTCOME
+
+HI = User((Text("Hi"),))
+
+
+def body(request: Request, **target: Any) -> dict[str, Any]:
+    rendered: dict[str, Any] = msgspec.json.decode(responses.render(request, Target(model="up-1", **target)))
+    return rendered
+
+
+def items(*messages: Message, origin: str | None = "up") -> list[dict[str, Any]]:
+    return list(body(Request(messages), origin=origin)["input"])
+
+
+def call(id: str = "call_a", **fields: Any) -> ToolCall:
+    return ToolCall(id, "look", "{}", **fields)
+
+
+# -------------------------------------------------------------------- request
+
+
+def test_it_is_asked_to_stream_and_to_store_nothing() -> None:
+    assert body(Request((HI,))) == {
+        "model": "up-1",
+        "input": [{"type": "message", "role": "user", "content": "Hi"}],
+        "stream": True,
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+    }
+    assert body(Request((HI,)), stream=False)["stream"] is False
+
+
+@pytest.mark.parametrize(("effort", "asked"), [(None, True), ("low", True), ("max", True), ("none", False)])
+def test_sealed_thoughts_are_asked_for_where_there_can_be_any(effort: Effort | None, asked: bool) -> None:
+    rendered = body(Request((HI,), parameters=Parameters(reasoning_effort=effort)))
+    assert ("include" in rendered) == asked
+    assert rendered.get("reasoning") == ({"effort": effort} if effort else None)
+
+
+def test_what_an_upstream_refuses_is_left_out() -> None:
+    rendered = body(Request((HI,), parameters=Parameters(temperature=1)), omit=frozenset({"include", "temperature"}))
+    assert "include" not in rendered
+    assert "temperature" not in rendered
+
+
+def test_parameters() -> None:
+    parameters = Parameters(
+        max_tokens=16,
+        temperature=0.5,
+        top_p=0.9,
+        parallel_tool_calls=False,
+        reasoning_effort="low",
+        output=JsonSchema("place", {"type": "object"}, strict=True),
+    )
+    tools = (Tool("look", "Looks.", {"type": "object"}, True), Tool("wait"))
+    extras = Extras("responses", {"summary": "auto", "verbosity": "low", "prompt_cache_key": "k"})
+    rendered = body(Request((HI,), tools=tools, tool_choice=NamedTool("look"), parameters=parameters, extras=extras))
+    assert {name: value for name, value in rendered.items() if name not in ("model", "input", "stream", "store")} == {
+        "include": ["reasoning.encrypted_content"],
+        "max_output_tokens": 16,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "parallel_tool_calls": False,
+        "reasoning": {"effort": "low", "summary": "auto"},
+        "text": {
+            "format": {"type": "json_schema", "name": "place", "schema": {"type": "object"}, "strict": True},
+            "verbosity": "low",
+        },
+        "tools": [
+            {
+                "type": "function",
+                "name": "look",
+                "description": "Looks.",
+                "parameters": {"type": "object"},
+                "strict": True,
+            },
+            {"type": "function", "name": "wait", "parameters": None, "strict": False},
+        ],
+        "tool_choice": {"type": "function", "name": "look"},
+        "prompt_cache_key": "k",
+    }
+
+
+def test_json_without_a_schema_and_a_choice_by_mode() -> None:
+    request = Request((HI,), tools=(Tool("look"),), tool_choice="required", parameters=Parameters(output="json_object"))
+    rendered = body(request)
+    assert rendered["text"] == {"format": {"type": "json_object"}}
+    assert rendered["tool_choice"] == "required"
+
+
+def test_without_tools_there_is_nothing_to_choose() -> None:
+    rendered = body(Request((HI,), tool_choice="none", parameters=Parameters(parallel_tool_calls=True)))
+    assert not {"tools", "tool_choice", "parallel_tool_calls"} & rendered.keys()
+
+
+def test_another_dialects_fields_are_not_sent() -> None:
+    assert "top_k" not in body(Request((HI,), extras=Extras("chat", {"top_k": 3})))
+
+
+def test_what_it_has_no_field_for_is_not_sent() -> None:
+    parameters = Parameters(stop=("a",), seed=1, presence_penalty=1, frequency_penalty=1)
+    assert body(Request((HI,), parameters=parameters)) == body(Request((HI,)))
+
+
+# -------------------------------------------------------------------- history
+
+
+def test_the_first_system_message_is_the_instructions() -> None:
+    rendered = body(Request((System((Text("a"), Text(""), Text("b"))), HI, System((Text("c"),)))))
+    assert rendered["instructions"] == "a\n\nb"
+    assert [item["role"] for item in rendered["input"]] == ["user", "system"]
+
+
+def test_a_system_message_alone_is_the_input() -> None:
+    rendered = body(Request((System((Text("a"),)),)))
+    assert "instructions" not in rendered
+    assert rendered["input"] == [{"type": "message", "role": "system", "content": "a"}]
+
+
+def test_images_and_several_parts() -> None:
+    [item] = items(User((Text("a"), Image("https://example.org/a.png"), Image("data:image/png;base64,AA==", "low"))))
+    assert item["content"] == [
+        {"type": "input_text", "text": "a"},
+        {"type": "input_image", "image_url": "https://example.org/a.png", "detail": "auto"},
+        {"type": "input_image", "image_url": "data:image/png;base64,AA==", "detail": "low"},
+    ]
+
+
+def test_a_call_and_its_output() -> None:
+    assert items(HI, Assistant((Text("Let me look."), call())), ToolOutput("call_a", (Text("Oslo"),)))[1:] == [
+        {"type": "message", "role": "assistant", "content": "Let me look."},
+        {"type": "function_call", "call_id": "call_a", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_a", "output": "Oslo"},
+    ]
+
+
+def test_an_output_with_an_image_and_one_with_nothing() -> None:
+    outputs = items(
+        Assistant((call("a"), call("b"))),
+        ToolOutput("a", (Text("x"), Image("https://example.org/a.png"))),
+        ToolOutput("b", ()),
+    )[2:]
+    assert [type(item["output"]) for item in outputs] == [list, str]
+
+
+def test_a_call_without_an_output_gets_one_that_says_so() -> None:
+    written = items(Assistant((call("a"), call("b"), call("c"))), ToolOutput("b", (Text("x"),)), HI)
+    assert [(item["type"], item.get("call_id"), item.get("output")) for item in written] == [
+        ("function_call", "a", None),
+        ("function_call", "b", None),
+        ("function_call", "c", None),
+        ("function_call_output", "a", UNKNOWN_OUTCOME),
+        ("function_call_output", "b", "x"),
+        ("function_call_output", "c", UNKNOWN_OUTCOME),
+        ("message", None, None),
+    ]
+    assert items(HI, Assistant((call(),)))[-1]["output"] == UNKNOWN_OUTCOME
+
+
+def test_an_output_without_its_call_and_one_that_comes_again_are_told_as_text() -> None:
+    written = items(
+        ToolOutput("lost", (Text("x"),)),
+        Assistant((call("a"),)),
+        ToolOutput("a", (Text("first"),)),
+        ToolOutput("a", (Text("again"),)),
+    )
+    assert [(item["type"], item.get("output")) for item in written] == [
+        ("message", None),
+        ("function_call", None),
+        ("function_call_output", "first"),
+        ("message", None),
+    ]
+
+
+def test_calls_that_share_an_id_are_told_apart() -> None:
+    written = items(
+        Assistant((call("a"),)),
+        ToolOutput("a", (Text("1"),)),
+        Assistant((call("a"),)),
+        ToolOutput("a", (Text("2"),)),
+        Assistant((call("a"), call("a"))),
+        ToolOutput("a", (Text("3"),)),
+    )
+    assert len({item["call_id"] for item in written}) == 4
+    assert [item["output"] for item in written if "output" in item] == ["1", "2", "3", UNKNOWN_OUTCOME]
+
+
+def test_an_id_that_is_too_long_is_shortened_on_both_sides() -> None:
+    asked, answered = items(Assistant((call("x" * 65),)), ToolOutput("x" * 65, (Text("y"),)))
+    assert asked["call_id"] == answered["call_id"]
+    assert len(asked["call_id"]) <= 64
+    assert items(Assistant((call("x" * 64),)))[0]["call_id"] == "x" * 64
+
+
+def test_nothing_empty_is_sent() -> None:
+    written = items(System((Text("s"),)), User((Text(""),)), User(()), Assistant((Text(""),)), Assistant(), HI)
+    assert written == [{"type": "message", "role": "user", "content": "Hi"}]
+
+
+def test_a_refusal_is_sent_as_one() -> None:
+    [item] = items(Assistant((Text("Well, "), Text("no.", refusal=True))))
+    assert item["content"] == [{"type": "output_text", "text": "Well, "}, {"type": "refusal", "refusal": "no."}]
+
+
+# ------------------------------------------------------------- whose it is
+
+
+SEALED = Reasoning("hm", "responses", {"id": "rs_1", "encrypted_content": "gAAA"})
+
+
+def test_an_upstreams_own_seal_goes_back_to_it_under_its_id_before_what_it_led_to() -> None:
+    for led_to in (Text("So."), call(), Opaque("responses", {"type": "web_search_call"})):
+        first, second = items(Assistant((SEALED, led_to), origin="up"))[:2]
+        assert first == {
+            "type": "reasoning",
+            "id": "rs_1",
+            "encrypted_content": "gAAA",
+            "summary": [{"type": "summary_text", "text": "hm"}],
+        }
+        assert second["type"] in ("message", "function_call", "web_search_call")
+
+
+def test_a_seal_that_a_client_brings_has_lost_its_id() -> None:
+    """The id is of our stream: the upstream that made the seal knows another."""
+    assert "id" not in items(Assistant((SEALED, Text("So."))))[0]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Assistant((SEALED, Text("So.")), origin="another"),
+        Assistant((Reasoning("hm"), Text("So."))),
+        Assistant((Reasoning("hm", "messages", {"signature": "c2ln"}), Text("So."))),
+        Assistant((Text("So."), SEALED), origin="up"),
+        Assistant((Text("So."), SEALED, Text("")), origin="up"),
+    ],
+    ids=["another upstream's", "no seal", "another dialect's", "leading nowhere", "leading to nothing"],
+)
+def test_reasoning_is_left_out_if_it_is(message: Assistant) -> None:
+    assert items(message) == [{"type": "message", "role": "assistant", "content": "So."}]
+
+
+def test_a_partial_that_is_only_reasoning_is_left_out() -> None:
+    assert items(HI, Assistant((SEALED,), origin="up"), HI) == items(HI, HI)
+
+
+def test_an_opaque_item_goes_back_to_its_own_dialect_and_upstream_only() -> None:
+    search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
+    assert items(Assistant((Opaque("responses", search),), origin="up")) == [search]
+    assert items(Assistant((Opaque("responses", search),))) == [search]
+    assert search not in items(Assistant((Opaque("responses", search),), origin="another"))
+    assert search not in items(Assistant((Opaque("messages", search),), origin="up"))
+
+
+def test_an_output_that_an_upstream_gave_itself_is_not_sent_twice() -> None:
+    output = Opaque("responses", {"type": "function_call_output", "call_id": "call_a", "output": "x"})
+    written = items(Assistant((call(), output), origin="up"), ToolOutput("call_a", (Text("y"),)))
+    assert [item.get("output") for item in written] == [None, "y"]
+
+
+def test_an_item_without_a_type_is_no_call() -> None:
+    assert items(Assistant((Opaque("responses", {"id": "x"}),))) == [{"id": "x"}]
+
+
+def test_a_messages_phase_goes_back_with_it() -> None:
+    noted = {"type": "message", "phase": "commentary", "annotations": [{"type": "url_citation"}]}
+    said = (Text("Looking."), Opaque("responses", noted), Text("Found."), Opaque("messages", noted))
+    assert [item.get("phase") for item in items(Assistant(said, origin="up"))] == ["commentary", None]
+    assert "phase" not in items(Assistant(said, origin="another"))[0]
+    assert "annotations" not in items(Assistant(said))[0]
+
+
+def test_a_calls_extras_go_back_to_their_upstream_and_the_dialects_own_to_any() -> None:
+    extra = {"namespace": "crm", "extra_content": {"google": {}}, "call_id": "forged"}
+
+    def sent(origin: str | None) -> set[str]:
+        return items(Assistant((call(extra=extra),), origin=origin))[0].keys() & extra.keys()
+
+    assert sent("up") == {"namespace", "extra_content", "call_id"}
+    assert sent(None) == sent("another") == {"namespace", "call_id"}
+    assert items(Assistant((call(extra=extra),), origin="up"))[0]["call_id"] == "call_a"
+
+
+def test_an_upstream_without_a_name_owns_nothing() -> None:
+    [item, _] = items(Assistant((SEALED, Text("So."))), origin=None)
+    assert "id" not in item
+
+
+# ---------------------------------------------------------------- properties
+
+ids = st.sampled_from(["a", "b", "c", "x" * 80])
+texts = st.builds(Text, st.sampled_from(["", "hi", " "]))
+images = st.just(Image("https://example.org/a.png"))
+parts = (
+    texts
+    | st.builds(Text, st.just("no"), st.booleans())
+    | st.builds(ToolCall, ids, st.just("look"), st.sampled_from(["{}", '{"x":']))
+    | st.sampled_from(
+        [SEALED, Reasoning("hm"), Opaque("messages", {"type": "x"}), Opaque("responses", {"type": "message"})]
+    )
+)
+histories = st.lists(
+    st.builds(System, st.lists(texts, max_size=2).map(tuple))
+    | st.builds(User, st.lists(texts | images, max_size=2).map(tuple))
+    | st.builds(Assistant, st.lists(parts, max_size=4).map(tuple), origin=st.sampled_from([None, "up", "another"]))
+    | st.builds(ToolOutput, ids, st.lists(texts | images, max_size=2).map(tuple)),
+    max_size=8,
+)
+
+
+@given(histories)
+def test_whatever_the_history_the_input_is_legal(history: list[Message]) -> None:
+    rendered = body(Request(tuple(history)), origin="up")
+    open_responses.CreateResponseBody.model_validate(rendered)
+    called, answered = list[str](), list[str]()
+    previous: dict[str, Any] = {}
+    for item in rendered["input"]:
+        if previous.get("type") == "reasoning":
+            assert item["type"] in ("reasoning", "function_call") or item.get("role") == "assistant"
+        match item["type"]:
+            case "message":
+                assert item["content"]
+            case "function_call":
+                called.append(item["call_id"])
+            case "function_call_output":
+                assert item["call_id"] in called, "after its call"
+                answered.append(item["call_id"])
+            case other:
+                assert other == "reasoning"
+                assert item["encrypted_content"]
+        previous = item
+    assert len(set(called)) == len(called)
+    assert sorted(called) == sorted(answered)
+    assert previous.get("type") not in ("reasoning", "function_call")
+
+
+@given(histories)
+def test_an_input_that_is_parsed_and_rendered_again_stays_as_it_is(history: list[Message]) -> None:
+    rendered = body(Request((System((Text("Be brief."),)), HI, *history)), origin="up")
+    sent = {name: rendered[name] for name in ("input", "instructions")}
+    again = body(responses.parse(msgspec.json.encode(sent)).request, origin="up")
+    for item in rendered["input"]:
+        if item["type"] == "reasoning":
+            # An id that a client brings may be of our own making.
+            item.pop("id", None)
+    assert {name: again[name] for name in sent} == sent
