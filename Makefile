@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test check bench clean
+.PHONY: run test check bench docs clean
 
 run: $(VENV)/.run
 	@$(BIN)/headwater serve
@@ -15,10 +15,13 @@ test: $(VENV)/.dev
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy src tests bench
+	$(BIN)/mypy src tests bench docs
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench
+
+docs: $(VENV)/.dev
+	$(BIN)/python docs/generate.py
 
 clean:
 	rm -rf $(VENV)

@@ -21,7 +21,7 @@ from headwater.conversation import (
     ToolOutput,
     User,
 )
-from headwater.dialects import chat
+from headwater.dialects import carry, chat
 from headwater.dialects.history import FAILED_ORPHAN, NOTHING_SAID, ORPHAN, UNKNOWN_OUTCOME
 from headwater.testing import check_chat
 
@@ -131,12 +131,16 @@ def test_what_is_not_carried_is_noted() -> None:
         tools=(Tool("look", extras=Extras("messages", {"defer_loading": True})),),
         extras=Extras("messages", {"top_k": 5}),
     )
-    found = chat.notes(request, TARGET)
+    found = carry.notes(request, TARGET, "chat")
     assert [(note.field, note.refuse) for note in found] == [
-        ("messages.content", True),
         ("cache", False),
         ("top_k", False),
         ("defer_loading", False),
+        ("messages.reasoning", False),
+        ("messages.content", True),
+        ("messages.content", False),
     ]
-    assert chat.notes(Request((HI,), extras=Extras("chat", {"top_k": 5})), TARGET) == []
-    assert [note.field for note in chat.notes(Request((HI,), tools=(Tool("look", cache="1h"),)), TARGET)] == ["cache"]
+    assert carry.notes(Request((HI,), extras=Extras("chat", {"top_k": 5})), TARGET, "chat") == []
+    assert [note.field for note in carry.notes(Request((HI,), tools=(Tool("look", cache="1h"),)), TARGET, "chat")] == [
+        "cache"
+    ]

@@ -25,7 +25,7 @@ from headwater.conversation import (
     ToolOutput,
     User,
 )
-from headwater.dialects import messages
+from headwater.dialects import carry, messages
 from headwater.dialects.base import Note
 from headwater.dialects.history import NOTHING_SAID, ORPHAN, UNKNOWN_OUTCOME
 from headwater.testing import check_messages
@@ -55,7 +55,7 @@ def render(*said: Message, target: Target = TARGET, **fields: Any) -> dict[str, 
 
 
 def notes(*said: Message, target: Target = TARGET, **fields: Any) -> list[Note]:
-    return messages.notes(Request(said or (HI,), **fields), target)
+    return carry.notes(Request(said or (HI,), **fields), target, "messages")
 
 
 def turns(*said: Message, **fields: Any) -> list[Any]:
@@ -120,7 +120,7 @@ def test_a_clients_own_request_comes_out_as_it_went_in() -> None:
     sent = msgspec.json.decode(messages.render(request, TARGET))
     assert sent.pop("temperature", 1) == 1
     assert sent == {name: value for name, value in body.items() if name != "temperature"}
-    assert messages.notes(request, TARGET) == []
+    assert carry.notes(request, TARGET, "messages") == []
     assert check_messages(sent) == []
 
 
@@ -441,7 +441,7 @@ def test_a_temperature_that_is_too_high_is_the_highest_and_noted() -> None:
     parameters = Parameters(temperature=1.5)
     assert render(parameters=parameters)["temperature"] == 1
     (note,) = notes(parameters=parameters)
-    assert note == Note("temperature", "1.5 is sent as 1, which is the highest here.")
+    assert note == Note("temperature", "Sent as 1, which is the highest there.")
 
 
 def test_blank_stop_sequences_are_noted() -> None:
@@ -520,7 +520,7 @@ def test_a_tool_that_can_not_be_named_so_is_to_be_refused() -> None:
     assert body["tools"][0]["name"] == body["tool_choice"]["name"] == "files_read"
     (note,) = notes(tools=(tool,))
     assert note.refuse
-    assert "files.read" in note.text
+    assert "letters, digits" in note.text
 
 
 # ------------------------------------------------------------------ reasoning
@@ -572,7 +572,7 @@ def test_reasoning_that_can_not_be_is_noted() -> None:
 def test_a_call_that_was_not_thought_of_here_is_not_thought_on() -> None:
     unsigned = (HI, Assistant((Reasoning("x"), CALL)), RESULT)
     assert reasoning("high", BUDGET, unsigned, tools=(LOOK,))[0] is None
-    assert reasoning("high", BUDGET, unsigned, tools=(LOOK,))[3] == ["reasoning_effort"]
+    assert reasoning("high", BUDGET, unsigned, tools=(LOOK,))[3] == ["reasoning_effort", "messages.reasoning"]
     assert reasoning("high", TARGET, unsigned, tools=(LOOK,))[0] == {"type": "adaptive"}
     signed = (HI, Assistant((SIGNED, CALL)), RESULT)
     assert reasoning("high", BUDGET, signed, tools=(LOOK,))[0]["type"] == "enabled"
@@ -586,7 +586,10 @@ def test_nor_where_the_client_asks_for_it_in_this_dialect() -> None:
     extras = Extras("messages", {"thinking": thinking})
     unsigned = (HI, Assistant((Reasoning("x"), CALL)), RESULT)
     assert "thinking" not in render(*unsigned, tools=(LOOK,), extras=extras)
-    assert [note.field for note in notes(*unsigned, tools=(LOOK,), extras=extras)] == ["thinking"]
+    assert [note.field for note in notes(*unsigned, tools=(LOOK,), extras=extras)] == [
+        "reasoning_effort",
+        "messages.reasoning",
+    ]
     assert render(HI, tools=(LOOK,), extras=extras)["thinking"] == thinking
 
 

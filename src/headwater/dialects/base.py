@@ -4,7 +4,8 @@ A dialect is a module with the functions of `Dialect`; `headwater.dialects`
 names them all.
 """
 
-from typing import Any, Literal, Protocol
+from collections.abc import Sequence
+from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct, field
 
@@ -15,6 +16,9 @@ from headwater.judge import Evidence
 from headwater.sse import Frame
 
 FailureStyle = Literal["error", "finish_reason"]
+
+NOT_CARRIED: Final = "not_carried"
+"""The code of a `Notice` that says what a pairing of dialects could not carry: it becomes a note in the answer."""
 
 
 class Head(Struct, frozen=True):
@@ -34,6 +38,11 @@ class Whole(Struct, frozen=True):
 
     status: int
     body: bytes
+
+
+def noted(notes: Sequence[str]) -> dict[str, Any]:
+    """The field of a successful answer that is not its dialect's: there only if there is something to note (C66)."""
+    return {"headwater": {"notes": notes}} if notes else {}
 
 
 class Note(Struct, frozen=True):
@@ -84,7 +93,7 @@ class Dialect(Protocol):
 
     def encoder(self, head: Head, *, include_usage: bool, style: FailureStyle) -> Encoder: ...
 
-    def whole(self, head: Head, message: Assistant, usage: Usage, outcome: Outcome) -> Whole:
+    def whole(self, head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes: Sequence[str] = ()) -> Whole:
         """The answer for a client that did not ask for a stream, whatever the outcome."""
 
     def error(self, error: CallerError) -> Whole:

@@ -6,11 +6,10 @@ from headwater.dialects.base import Encoder, FailureStyle, Head
 from headwater.dialects.chat.decode import ChatDecoder
 from headwater.dialects.chat.encode import ChatEncoder, error, whole
 from headwater.dialects.chat.parse import parse_request as parse
-from headwater.dialects.chat.render import notes
 from headwater.dialects.chat.render import render_request as render
 from headwater.events import DialectName
 
-__all__ = ["decoder", "encoder", "error", "name", "notes", "parse", "render", "whole"]
+__all__ = ["decoder", "encoder", "error", "name", "parse", "render", "whole"]
 
 name: Final[DialectName] = "chat"
 

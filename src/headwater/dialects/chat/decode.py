@@ -45,6 +45,8 @@ class ChatDecoder:
         self._calls = CallTracker(call_id_prefix)
         self._usage: dict[str, Any] | None = None
         self._details: list[dict[str, Any]] = []
+        self._plain_reasoning = False
+        """Reasoning comes in a field of its own, so that the details only repeat it."""
         self._half = ""
         """The first half of a character that was cut in two: tests/wire/chat/lenient_surrogates.sse"""
 
@@ -117,9 +119,12 @@ class ChatDecoder:
     def _reasoning(self, delta: Delta, out: list[Event]) -> None:
         # Both, with the same text: tests/wire/chat/reasoning_twice.sse
         reasoning = delta.reasoning_content or delta.reasoning
+        self._plain_reasoning = self._plain_reasoning or bool(reasoning)
         if delta.reasoning_details:
             self._details += delta.reasoning_details
-            reasoning = reasoning or "".join(map(detail_text, delta.reasoning_details))
+            # All of it again, with its seal, in a chunk of its own: tests/wire/chat/reasoning_details_last.sse
+            if not self._plain_reasoning:
+                reasoning = "".join(map(detail_text, delta.reasoning_details))
         if reasoning:
             out.append(ReasoningDelta(reasoning))
 

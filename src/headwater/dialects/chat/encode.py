@@ -3,13 +3,14 @@
 `_ending` is the one place where this dialect writes how a stream ended.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, assert_never
 
 import msgspec
 
 from headwater.conversation import Assistant, Reasoning, Text, ToolCall
 from headwater.dialects import endings
-from headwater.dialects.base import FailureStyle, Head, Whole
+from headwater.dialects.base import NOT_CARRIED, FailureStyle, Head, Whole, noted
 from headwater.errors import CallerError
 from headwater.events import (
     Completed,
@@ -17,6 +18,7 @@ from headwater.events import (
     Failed,
     Incomplete,
     Interrupted,
+    Notice,
     Outcome,
     ProviderState,
     ReasoningDelta,
@@ -53,6 +55,7 @@ class ChatEncoder:
         self._include_usage = include_usage
         self._style = style
         self._usage = Usage()
+        self._notes: list[str] = []
         start = {"id": answer_id(head), "object": "chat.completion.chunk", "created": head.created, "model": head.model}
         # Built once: a token's chunk is this, its text, and a constant end.
         self._start = b"data: %b," % _json(start)[:-1]
@@ -80,6 +83,9 @@ class ChatEncoder:
             case UsageReported(usage=usage):
                 self._usage = usage
                 return b""
+            case Notice(code=code, text=text) if code == NOT_CARRIED:
+                self._notes.append(text)
+                return b""
             case RunEnded(outcome=outcome):
                 return self._ending(outcome)
             case _:
@@ -93,9 +99,10 @@ class ChatEncoder:
     def _ending(self, outcome: Outcome) -> bytes:
         match outcome:
             case Completed(reason=reason) | Incomplete(reason=reason):
-                note = b""
+                ours: dict[str, Any] = {"notes": self._notes} if self._notes else {}
                 if self._style == "finish_reason" and isinstance(outcome, Incomplete) and reason != "content_filter":
-                    note = b',"headwater":' + _json({"outcome": outcome, "code": "output_truncated"})
+                    ours |= {"outcome": outcome, "code": "output_truncated"}
+                note = b',"headwater":' + _json(ours) if ours else b""
                 return self._finish(_FINISH_REASON[reason], note) + self._usage_chunk() + _DONE
             case Stopped() | Failed() | Interrupted():
                 error = b'"error":' + _json(_error(outcome))
@@ -120,7 +127,7 @@ class ChatEncoder:
         return b'%b"choices":[],"usage":%b}\n\n' % (self._start, _json(write_usage(self._usage)))
 
 
-def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome) -> Whole:
+def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes: Sequence[str] = ()) -> Whole:
     status = endings.status(outcome)
     match outcome:
         case Completed(reason=reason) | Incomplete(reason=reason):
@@ -138,9 +145,9 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome) -> Who
                 "choices": [choice],
                 "usage": write_usage(usage),
             }
-            return Whole(status, _json(body))
+            return Whole(status, _json(body | noted(notes)))
         case Stopped() | Failed() | Interrupted():
-            kept = {"outcome": outcome, "partial": _message(message), "usage": write_usage(usage)}
+            kept = {"outcome": outcome, "partial": _message(message), "usage": write_usage(usage), "notes": notes}
             return Whole(status, _json({"error": _error(outcome), "headwater": kept}))
         case unreachable:
             assert_never(unreachable)

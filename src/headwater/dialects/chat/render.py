@@ -13,7 +13,6 @@ from headwater.conversation import (
     NamedTool,
     Opaque,
     OutputFormat,
-    Reasoning,
     Request,
     System,
     Target,
@@ -22,14 +21,11 @@ from headwater.conversation import (
     ToolOutput,
     User,
 )
-from headwater.dialects.base import Note
 from headwater.dialects.chat.encode import reasoning_details, write_call
 from headwater.dialects.history import NOTHING_SAID, plain_name, settled
 
 _MAX_ID_CHARS: Final = 40
 _ODD_IN_NAME: Final = re.compile(r"[\s<|\\/>]+")
-# What a client says in another dialect's own way: without it the question is another one.
-_DOCUMENTS: Final = frozenset({"document", "search_result", "input_file"})
 _FROM_TOOLS: Final = "Images from the tool results above:"
 
 
@@ -59,22 +55,6 @@ def render_request(request: Request, target: Target) -> bytes:
     return msgspec.json.encode(
         {name: value for name, value in fields.items() if value is not None and name not in target.omit}
     )
-
-
-def notes(request: Request, target: Target) -> list[Note]:
-    """What the upstream is not told, or not in the client's words."""
-    found: list[Note] = []
-    parts = [part for message in request.messages for part in message.parts]
-    for part in parts:
-        if isinstance(part, Opaque) and part.data.get("type") in _DOCUMENTS:
-            what = f"A part of type '{part.data['type']}' is known to the {part.dialect} dialect only."
-            found.append(Note("messages.content", what, refuse=True))
-    if any(not isinstance(part, Reasoning | Opaque) and part.cache for part in (*parts, *request.tools)):
-        found.append(Note("cache", "This dialect has no marks for the provider's cache."))
-    for extras in (request.extras, *(tool.extras for tool in request.tools)):
-        if extras is not None and extras.dialect != "chat":
-            found += [Note(name, f"A parameter of the {extras.dialect} dialect only.") for name in extras.fields]
-    return found
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

@@ -7,11 +7,10 @@ from headwater.dialects.messages.answer import error, whole
 from headwater.dialects.messages.decode import MessagesDecoder
 from headwater.dialects.messages.encode import MessagesEncoder, ping
 from headwater.dialects.messages.parse import parse_request as parse
-from headwater.dialects.messages.render import notes
 from headwater.dialects.messages.render import render_request as render
 from headwater.events import DialectName
 
-__all__ = ["decoder", "encoder", "error", "name", "notes", "parse", "ping", "render", "whole"]
+__all__ = ["decoder", "encoder", "error", "name", "parse", "ping", "render", "whole"]
 
 name: Final[DialectName] = "messages"
 

@@ -1,12 +1,13 @@
 """Messages, as clients read them in one piece: the whole object, and the error object."""
 
+from collections.abc import Sequence
 from typing import Any, Final, assert_never
 
 import msgspec
 
 from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
 from headwater.dialects import endings
-from headwater.dialects.base import Head, Whole
+from headwater.dialects.base import Head, Whole, noted
 from headwater.dialects.messages.block import CITATIONS, STOP
 from headwater.dialects.messages.stream import write_usage
 from headwater.dialects.messages.write import call_block, redacted_block, text_block, thinking_block
@@ -29,17 +30,17 @@ def answer_id(head: Head) -> str:
     return "msg_" + head.run_id.removeprefix("run_")
 
 
-def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome) -> Whole:
+def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes: Sequence[str] = ()) -> Whole:
     status = endings.status(outcome)
     content = _content(message)
     match outcome:
         case Completed(reason=reason) | Incomplete(reason=reason):
             told = [part.data for part in message.parts if isinstance(part, Opaque) and _is(part, STOP)]
             stop = stop_body(reason, told[-1] if told else {})
-            return Whole(status, _json(message_body(head, content, stop, usage)))
+            return Whole(status, _json(message_body(head, content, stop, usage) | noted(notes)))
         case Stopped() | Failed() | Interrupted():
             partial = {"role": "assistant", "content": content}
-            kept = {"outcome": outcome, "partial": partial, "usage": write_usage(usage)}
+            kept = {"outcome": outcome, "partial": partial, "usage": write_usage(usage), "notes": notes}
             return Whole(status, _json({**error_body(outcome), "headwater": kept}))
         case unreachable:
             assert_never(unreachable)

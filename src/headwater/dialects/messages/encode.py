@@ -10,7 +10,7 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from headwater.conversation import ToolCall
-from headwater.dialects.base import Head
+from headwater.dialects.base import NOT_CARRIED, Head, noted
 from headwater.dialects.messages import block
 from headwater.dialects.messages.answer import error_body, message_body, stop_body
 from headwater.dialects.messages.stream import write_usage
@@ -22,6 +22,7 @@ from headwater.events import (
     Failed,
     Incomplete,
     Interrupted,
+    Notice,
     Outcome,
     ProviderState,
     ReasoningDelta,
@@ -48,6 +49,7 @@ class MessagesEncoder:
     def __init__(self, head: Head) -> None:
         self._head = head
         self._usage = Usage()
+        self._notes: list[str] = []
         self._stop: dict[str, Any] = {}
         self._begun = False
         self._blocks = 0
@@ -77,6 +79,9 @@ class MessagesEncoder:
             case AttemptStarted() if self._open == "tool_use":
                 # Calls are counted anew from here. Text may go on.
                 return self._flush()
+            case Notice(code=code, text=text) if code == NOT_CARRIED:
+                self._notes.append(text)
+                return b""
             case RunEnded(outcome=outcome):
                 return self._ending(outcome)
             case _:
@@ -87,7 +92,7 @@ class MessagesEncoder:
         match outcome:
             case Completed(reason=reason) | Incomplete(reason=reason):
                 stop = stop_body(reason, self._stop)
-                body = {"type": "message_delta", "delta": stop, "usage": write_usage(self._usage)}
+                body = {"type": "message_delta", "delta": stop, "usage": write_usage(self._usage)} | noted(self._notes)
                 return b"%b%bevent: message_delta\ndata: %b\n\n%b" % (
                     self._begin(),
                     self._flush(),

@@ -1,21 +1,16 @@
-"""Our request, as a Messages upstream is asked; and what of it that upstream is not told.
-
-Both come out of one writing, so that they can't disagree.
-"""
+"""Our request, as a Messages upstream is asked. What it is not told is in `dialects.carry`."""
 
 from typing import Any, Final, assert_never
 
 import msgspec
 
 from headwater.conversation import Effort, JsonSchema, NamedTool, OutputFormat, Request, Target, Tool
-from headwater.dialects.base import Note
 from headwater.dialects.history import plain_name
 from headwater.dialects.messages.turns import MAX_NAME_CHARS, History, limit_marks, write_history
 from headwater.dialects.messages.write import cached
 
 _MARKS: Final = 4
 _WEIGHED: Final = ("thinking", "output_config")
-_NOT_ITS_OWN: Final = "The tools that were called last were not called by this model's own, signed reasoning."
 _LEAST_BUDGET: Final = 1024
 _BUDGETS: Final[dict[Effort, int]] = {
     "minimal": _LEAST_BUDGET,
@@ -23,6 +18,7 @@ _BUDGETS: Final[dict[Effort, int]] = {
     "medium": 8192,
     "high": 16384,
     "xhigh": 32768,
+    "max": 64000,
 }
 _EFFORTS: Final[dict[Effort, str]] = {
     "minimal": "low",
@@ -30,76 +26,68 @@ _EFFORTS: Final[dict[Effort, str]] = {
     "medium": "medium",
     "high": "high",
     "xhigh": "xhigh",
+    "max": "max",
 }
 
 
 def render_request(request: Request, target: Target) -> bytes:
-    fields, _ = _write(request, target)
-    return msgspec.json.encode({name: value for name, value in fields.items() if name not in target.omit})
-
-
-def notes(request: Request, target: Target) -> list[Note]:
-    """What the upstream is not told, or not in the client's words."""
-    fields, found = _write(request, target)
-    return found + [Note(name, "This upstream refuses it.") for name in fields if name in target.omit]
-
-
-def _write(request: Request, target: Target) -> tuple[dict[str, Any], list[Note]]:
     history = write_history(request, target)
-    notes = history.notes
     tools = _tools(request, history)
-    given = _given(request, notes)
+    given = _given(request)
     limit_marks(tools, history, _MARKS - ("cache_control" in given))
     parameters = request.parameters
     thinking, effort, budget = _reasoning(request, target, history)
-    max_tokens = parameters.max_tokens or target.default_max_tokens + budget
     fields: dict[str, Any] = {
         "model": target.model,
-        "max_tokens": max_tokens,
+        "max_tokens": parameters.max_tokens or target.default_max_tokens + budget,
         "system": history.system or None,
         "messages": [{"role": turn.role, "content": turn.content} for turn in history.turns],
         "stream": target.stream,
-        "temperature": _temperature(parameters.temperature, thinking, notes),
+        "temperature": _temperature(parameters.temperature, thinking),
         "top_p": parameters.top_p,
-        "stop_sequences": _stop_sequences(parameters.stop, notes),
+        "stop_sequences": [sequence for sequence in parameters.stop if sequence.strip()] or None,
         "tools": tools or None,
         "tool_choice": _choice(request, tools),
         "thinking": thinking,
-        "output_config": (_format(parameters.output, notes) | effort) or None,
+        "output_config": (_format(parameters.output) | effort) or None,
+        **given,
     }
-    for name in ("seed", "presence_penalty", "frequency_penalty"):
-        if getattr(parameters, name) is not None:
-            notes.append(Note(name, "This dialect has no such parameter."))
-    return {name: value for name, value in (fields | given).items() if value is not None}, notes
+    return msgspec.json.encode(
+        {name: value for name, value in fields.items() if value is not None and name not in target.omit}
+    )
 
 
-def _given(request: Request, notes: list[Note]) -> dict[str, Any]:
+def _given(request: Request) -> dict[str, Any]:
     """The client's own words, where it speaks this dialect; but for those that `_reasoning` has to weigh."""
-    if request.extras is None:
+    if request.extras is None or request.extras.dialect != "messages":
         return {}
-    if request.extras.dialect == "messages":
-        return {name: value for name, value in request.extras.fields.items() if name not in _WEIGHED}
-    dialect = request.extras.dialect
-    notes += [Note(name, f"A parameter of the {dialect} dialect only.") for name in request.extras.fields]
-    return {}
+    return {name: value for name, value in request.extras.fields.items() if name not in _WEIGHED}
 
 
 # -------------------------------------------------------------------- reasoning
 
 
+def reasons(request: Request, target: Target) -> bool:
+    """The upstream will be asked to reason."""
+    thinking, _, _ = _reasoning(request, target, write_history(request, target))
+    return thinking is not None and thinking["type"] != "disabled"
+
+
+def cannot_reason(request: Request, target: Target) -> bool:
+    """The client wants reasoning, and the dialect does not allow it here."""
+    wanted = request.parameters.reasoning_effort not in (None, "none") or _asked_thinking(request) is not None
+    return wanted and not _may_reason(request, target, write_history(request, target))
+
+
 def _reasoning(request: Request, target: Target, history: History) -> tuple[dict[str, Any] | None, dict[str, Any], int]:
     """`thinking`, the effort for `output_config`, and the tokens that thinking takes for itself."""
-    extras = request.extras
-    if extras is not None and extras.dialect == "messages":
-        return _as_asked(extras.fields.get("thinking"), history), extras.fields.get("output_config", {}), 0
+    may = _may_reason(request, target, history)
+    if request.extras is not None and request.extras.dialect == "messages":
+        return _asked_thinking(request) if may else None, request.extras.fields.get("output_config", {}), 0
     effort = request.parameters.reasoning_effort
-    if effort is None:
-        return None, {}, 0
     if effort == "none":
         return {"type": "disabled"}, {}, 0
-    why = _no_thinking(request, target, history)
-    if why is not None:
-        history.notes.append(Note("reasoning_effort", why))
+    if effort is None or not may:
         return None, {}, 0
     if target.thinking == "adaptive":
         return {"type": "adaptive"}, {"effort": _EFFORTS[effort]}, 0
@@ -108,61 +96,41 @@ def _reasoning(request: Request, target: Target, history: History) -> tuple[dict
     return {"type": "enabled", "budget_tokens": budget}, {}, budget if limit is None else 0
 
 
-def _as_asked(thinking: dict[str, Any] | None, history: History) -> dict[str, Any] | None:
-    if thinking is not None and thinking["type"] == "enabled" and _called_without_thinking(history):
-        history.notes.append(Note("thinking", _NOT_ITS_OWN))
+def _asked_thinking(request: Request) -> dict[str, Any] | None:
+    """In this dialect's own words."""
+    if request.extras is None or request.extras.dialect != "messages":
         return None
+    thinking: dict[str, Any] | None = request.extras.fields.get("thinking")
     return thinking
 
 
-def _called_without_thinking(history: History) -> bool:
-    """The calls that are answered now were made without signed reasoning, as by another dialect's model."""
+def _may_reason(request: Request, target: Target, history: History) -> bool:
+    # The calls that are answered now were made without signed reasoning, as by another dialect's model.
     turns = history.turns
-    return len(turns) > 1 and bool(turns[-1].results) and not turns[-2].opens_with_thinking
-
-
-def _no_thinking(request: Request, target: Target, history: History) -> str | None:
-    if target.thinking == "none":
-        return "This model is not one that reasons."
-    if request.tools and request.tool_choice not in (None, "auto", "none"):
-        return "This dialect does not let a model reason that is made to call a tool."
-    if target.thinking == "adaptive":
-        return None
-    if (limit := request.parameters.max_tokens) is not None and limit <= _LEAST_BUDGET:
-        return f"There is no room for it: thinking takes at least {_LEAST_BUDGET} tokens."
-    return _NOT_ITS_OWN if _called_without_thinking(history) else None
+    unsigned = len(turns) > 1 and bool(turns[-1].results) and not turns[-2].opens_with_thinking
+    if (asked := _asked_thinking(request)) is not None:
+        return asked["type"] != "enabled" or not unsigned
+    forced = bool(request.tools) and request.tool_choice not in (None, "auto", "none")
+    if target.thinking == "none" or forced:
+        return False
+    limit = request.parameters.max_tokens
+    return target.thinking == "adaptive" or not (unsigned or (limit is not None and limit <= _LEAST_BUDGET))
 
 
 # ------------------------------------------------------------------- parameters
 
 
-def _temperature(temperature: float | None, thinking: dict[str, Any] | None, notes: list[Note]) -> float | None:
-    if temperature is None:
+def _temperature(temperature: float | None, thinking: dict[str, Any] | None) -> float | None:
+    if temperature is None or (thinking is not None and thinking["type"] != "disabled"):
         return None
-    if thinking is not None and thinking["type"] != "disabled":
-        if temperature != 1:
-            notes.append(Note("temperature", "A model that reasons has its own."))
-        return None
-    if temperature > 1:
-        notes.append(Note("temperature", f"{temperature:g} is sent as 1, which is the highest here."))
     return min(temperature, 1.0)
 
 
-def _stop_sequences(stop: tuple[str, ...], notes: list[Note]) -> list[str] | None:
-    visible = [sequence for sequence in stop if sequence.strip()]
-    if len(visible) < len(stop):
-        notes.append(Note("stop", "A stop sequence of white space is not possible here."))
-    return visible or None
-
-
-def _format(output: OutputFormat, notes: list[Note]) -> dict[str, Any]:
+def _format(output: OutputFormat) -> dict[str, Any]:
     match output:
-        case "text":
-            return {}
         case JsonSchema(schema=dict(schema)):
             return {"format": {"type": "json_schema", "schema": schema}}
-        case "json_object" | JsonSchema():
-            notes.append(Note("output", "JSON without a schema can't be demanded here: the prompt has to."))
+        case "text" | "json_object" | JsonSchema():
             return {}
         case unreachable:
             assert_never(unreachable)
@@ -173,19 +141,19 @@ def _format(output: OutputFormat, notes: list[Note]) -> dict[str, Any]:
 
 def _tools(request: Request, history: History) -> list[dict[str, Any]]:
     if request.tools:
-        return [_tool(tool, history.notes) for tool in request.tools]
+        return [_tool(tool) for tool in request.tools]
     # A history of calls needs tools that it can be the history of; `_choice` sees to it that none is called.
     called = {block["name"] for turn in history.turns for block in turn.blocks if block["type"] == "tool_use"}
     return [{"name": name, "input_schema": {"type": "object"}} for name in sorted(called)]
 
 
-def _tool(tool: Tool, notes: list[Note]) -> dict[str, Any]:
-    name = plain_name(tool.name, (), MAX_NAME_CHARS)
-    if name != tool.name:
-        why = f"The tool '{tool.name}' can't be named so here: letters, digits, '_' and '-', {MAX_NAME_CHARS} at most."
-        notes.append(Note("tools.name", why, refuse=True))
+def is_name(name: str) -> bool:
+    return plain_name(name, (), MAX_NAME_CHARS) == name
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
     fields = {
-        "name": name,
+        "name": plain_name(tool.name, (), MAX_NAME_CHARS),
         "description": tool.description,
         "input_schema": {"type": "object"} | (tool.parameters or {}),
         "strict": tool.strict,

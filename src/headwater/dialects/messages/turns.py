@@ -24,7 +24,6 @@ from headwater.conversation import (
     ToolOutput,
     User,
 )
-from headwater.dialects.base import Note
 from headwater.dialects.history import NOTHING_SAID, plain_name, settled
 from headwater.dialects.messages.block import CITATIONS, STOP
 from headwater.dialects.messages.write import (
@@ -63,7 +62,6 @@ class Turn(Struct):
 class History(Struct):
     system: list[Block] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
 
     def turn(self, role: Literal["user", "assistant"]) -> Turn:
         """The one to add to."""
@@ -78,14 +76,10 @@ def write_history(request: Request, target: Target) -> History:
     for message in settled(request.messages, lambda _, id: _ID.fullmatch(id) is not None):
         match message:
             case System(parts=parts):
-                if history.turns:
-                    # In front it loses its place; as a user's it would lose its authority.
-                    history.notes.append(Note("messages.system", "A later system message is sent with the first."))
-                history.system += [block for part in parts for block in _visible(part, history)]
-            case User(parts=parts, name=name):
-                if name:
-                    history.notes.append(Note("messages.name", "A user's name has no place in this dialect."))
-                history.turn("user").blocks += [block for part in parts for block in _visible(part, history)]
+                # A later one comes in front, too: it loses its place; as a user's it would lose its authority.
+                history.system += [block for part in parts for block in _visible(part)]
+            case User(parts=parts):
+                history.turn("user").blocks += [block for part in parts for block in _visible(part)]
             case ToolOutput():
                 _add_result(message, history)
             case Assistant():
@@ -99,23 +93,16 @@ def write_history(request: Request, target: Target) -> History:
 # ------------------------------------------------------------------------ parts
 
 
-def _visible(part: Text | Image | Opaque, history: History) -> list[Block]:
+def _visible(part: Text | Image | Opaque) -> list[Block]:
     match part:
         case Text(text=text, cache=cache):
             return [cached(text_block(text), cache)] if text.strip() else []
-        case Image(cache=cache, detail=detail):
-            if detail not in (None, "auto"):
-                history.notes.append(Note("messages.image.detail", "An image is always seen in one detail here."))
-            if (block := image_block(part)) is not None:
-                return [cached(block, cache)]
-            why = "Only JPEG, PNG, GIF and WebP images, inline or by https, can be shown."
-            history.notes.append(Note("messages.image", why, refuse=True))
-            return [text_block(_NO_IMAGE)]
+        case Image(cache=cache):
+            block = image_block(part)
+            return [text_block(_NO_IMAGE)] if block is None else [cached(block, cache)]
         case Opaque(dialect="messages", data=data):
             return [data]
-        case Opaque(dialect=dialect, data=data):
-            what = f"A part of type '{data.get('type')}' is known to the {dialect} dialect only."
-            history.notes.append(Note("messages.content", what, refuse=True))
+        case Opaque():
             return []
         case unreachable:
             assert_never(unreachable)
@@ -123,7 +110,7 @@ def _visible(part: Text | Image | Opaque, history: History) -> list[Block]:
 
 def _add_result(output: ToolOutput, history: History) -> None:
     turn = history.turn("user")
-    content = [block for part in output.parts for block in _visible(part, history)]
+    content = [block for part in output.parts for block in _visible(part)]
     result: Block = {"type": "tool_result", "tool_use_id": output.call_id}
     if output.is_error:
         # A failure is told in words, and in some: its images follow the results.

@@ -3,7 +3,7 @@
 `_verdict` is the one place where this dialect says how an answer ended.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, assert_never
 
 import msgspec
@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
 from headwater.dialects import endings
-from headwater.dialects.base import Head, Whole
+from headwater.dialects.base import NOT_CARRIED, Head, Whole
 from headwater.dialects.responses.output import Output
 from headwater.dialects.responses.resource import Resource, suffix, write_usage
 from headwater.errors import CallerError
@@ -22,6 +22,7 @@ from headwater.events import (
     Failed,
     Incomplete,
     Interrupted,
+    Notice,
     Outcome,
     ProviderState,
     ReasoningDelta,
@@ -53,6 +54,7 @@ class ResponsesEncoder:
         self._earlier: Usage | None = None
         """Of turns before this one."""
         self._usage: Usage | None = None
+        self._notes: list[str] = []
 
     def encode(self, event: Event) -> bytes:
         match event:
@@ -81,6 +83,9 @@ class ResponsesEncoder:
                 return self._begin()
             case RunEnded(outcome=outcome):
                 return self._begin() + self._ending(outcome)
+            case Notice(code=code, text=text) if code == NOT_CARRIED:
+                self._notes.append(text)
+                return b""
             case _:
                 # For native followers: this dialect has no place for it.
                 return b""
@@ -89,7 +94,12 @@ class ResponsesEncoder:
         """The response object, once `RunEnded` has been encoded."""
         verdict = _verdict(outcome)
         return self._resource.write(
-            verdict.status, self._output.items, self._total(), error=verdict.error, reason=verdict.reason
+            verdict.status,
+            self._output.items,
+            self._total(),
+            error=verdict.error,
+            reason=verdict.reason,
+            notes=self._notes,
         )
 
     def _begin(self) -> bytes:
@@ -167,10 +177,11 @@ def _verdict(outcome: Outcome) -> _Verdict:
             assert_never(unreachable)
 
 
-def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome) -> Whole:
+def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes: Sequence[str] = ()) -> Whole:
     """What the stream of the same answer would have added up to."""
     encoder = ResponsesEncoder(head)
-    for event in [*_events(message, outcome), UsageReported(usage), RunEnded(outcome)]:
+    noticed = [Notice(NOT_CARRIED, note) for note in notes]
+    for event in [*_events(message, outcome), *noticed, UsageReported(usage), RunEnded(outcome)]:
         encoder.encode(event)
     status = endings.status(outcome)
     response = encoder.resource(outcome)

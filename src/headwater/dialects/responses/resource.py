@@ -1,5 +1,6 @@
 """The response object: what every stream begins and ends with, and what an answer in one piece is."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -62,10 +63,11 @@ class Resource:
         *,
         error: dict[str, Any] | None = None,
         reason: str | None = None,
+        notes: Sequence[str] = (),
     ) -> msgspec.Raw:
         """`reason`: why it is incomplete."""
         return msgspec.Raw(
-            b'%b,"status":%b,"error":%b,"incomplete_details":%b,"output":[%b],"usage":%b}'
+            b'%b,"status":%b,"error":%b,"incomplete_details":%b,"output":[%b],"usage":%b%b}'
             % (
                 self._start,
                 _json(status),
@@ -73,6 +75,7 @@ class Resource:
                 _json({"reason": reason} if reason else None),
                 b",".join(output),
                 _json(write_usage(usage)),
+                b',"headwater":' + _json({"notes": notes}) if notes else b"",
             )
         )
 

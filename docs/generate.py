@@ -1,0 +1,53 @@
+"""Writes the pages that are made from the code: `make docs`."""
+
+from pathlib import Path
+
+from headwater.dialects.carry import ANSWERED, ASKED, CARRIED, Answered, Asked, Fate
+
+PAGE = """\
+# Dialects
+
+<!-- Made from src/headwater/dialects/carry.py by `make docs`; a test keeps it so. -->
+
+A client speaks one of three dialects, an upstream another or the same: nine pairings, all through one form
+(`conversation.py` for what is asked, `events.py` for what is answered). What a pairing can't carry is *refused*
+by name (the answer would be to another question), or it is *changed* or *dropped* and **noted**: in the run's log, and in the
+`headwater.notes` of the client's answer.
+
+## What is asked, by the dialect of the upstream
+
+| feature | chat | responses | messages |
+|---|---|---|---|
+{asked}
+
+Besides: a parameter that only the client's dialect has goes to an upstream of that dialect as it is, and is noted for any
+other. A part of a message that we don't know (a document, a file) does the same, and is refused for any other. A provider's
+own fields on a tool call go back to the upstream that made it, and to no other. So does earlier reasoning with its seal (a
+signature, encrypted content); unsealed reasoning goes only where an upstream is known to want it, and what is left out is noted. The messages dialect must be told a limit of tokens:
+where the client gave none, it is the target's `default_max_tokens`.
+
+Every history is made legal for the dialect: each tool call has exactly one result, right after its turn (one that is missing is
+said to be unknown), no message is empty, ids and names are such as the provider takes.
+
+## What is answered, by the dialect of the client
+
+| feature | chat | responses | messages |
+|---|---|---|---|
+{answered}
+"""
+
+
+def dialects_page() -> str:
+    return PAGE.format(asked="\n".join(map(_row, ASKED)), answered="\n".join(map(_row, ANSWERED)))
+
+
+def _row(row: Asked | Answered) -> str:
+    return f"| {row.what} | {_cell(row.chat)} | {_cell(row.responses)} | {_cell(row.messages)} |"
+
+
+def _cell(fate: Fate) -> str:
+    return "✓" if fate == CARRIED else f"*{fate.kind}*: {fate.why}"
+
+
+if __name__ == "__main__":
+    (Path(__file__).parent / "dialects.md").write_text(dialects_page())
