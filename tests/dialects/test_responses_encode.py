@@ -224,6 +224,20 @@ def test_the_answer_repeats_its_request() -> None:
     assert response["top_p"] == 1.0
 
 
+def test_an_answer_whose_request_left_all_open_says_what_openai_would() -> None:
+    response = streamed(TextDelta("Hi")).response
+    assert response is not None
+    assert {
+        name: response[name] for name in ("store", "background", "parallel_tool_calls", "tool_choice", "tools")
+    } == {
+        "store": True,
+        "background": False,
+        "parallel_tool_calls": True,
+        "tool_choice": "auto",
+        "tools": [],
+    }
+
+
 def test_a_refusal_is_a_part_of_its_own() -> None:
     [item] = output(TextDelta("Well, "), TextDelta("no", refusal=True), TextDelta(".", refusal=True))
     assert [part["type"] for part in item["content"]] == ["output_text", "refusal"]
@@ -345,20 +359,36 @@ def test_a_new_turn_begins_with_new_items_and_adds_its_usage() -> None:
     response = check(data).response
     assert response is not None
     assert [item["type"] for item in response["output"]] == ["function_call", "function_call", "message", "message"]
+    assert {item["status"] for item in response["output"]} == {"completed"}
     assert response["usage"]["input_tokens"] == 17
     assert response["usage"]["input_tokens_details"] == {"cached_tokens": 8}
     assert response["usage"]["output_tokens_details"] == {"reasoning_tokens": 1}
 
 
-def test_an_answer_that_is_continued_goes_on_in_the_same_message() -> None:
-    [item] = output(
+def test_an_answer_that_is_continued_goes_on_in_the_same_message_and_both_attempts_are_paid_for() -> None:
+    response = streamed(
         AttemptStarted("up", "m"),
         TextDelta("Once "),
         UsageReported(USAGE),
         AttemptStarted("up", "m", reason="continue", stands="everything"),
         TextDelta("upon."),
-    )
+    ).response
+    assert response is not None
+    [item] = response["output"]
     assert item["content"][0]["text"] == "Once upon."
+    assert response["usage"]["total_tokens"] == 18
+
+
+def test_usage_of_an_attempt_that_was_given_up_is_not_the_answers() -> None:
+    events = [
+        AttemptStarted("up", "m"),
+        UsageReported(USAGE),
+        AttemptStarted("up", "m", reason="retry"),
+        TextDelta("Hi"),
+    ]
+    response = check(encoded(*events, RunEnded(Completed()))).response
+    assert response is not None
+    assert response["usage"] is None
 
 
 def test_what_was_sent_for_an_attempt_that_was_given_up_is_said_to_be_incomplete() -> None:

@@ -30,6 +30,7 @@ from headwater.conversation import (
 )
 from headwater.dialects import responses
 from headwater.dialects.history import UNKNOWN_OUTCOME
+from headwater.dialects.responses.reasoning import rebuilt, state_of, text_of
 
 HI = User((Text("Hi"),))
 
@@ -302,13 +303,13 @@ def test_a_messages_phase_goes_back_with_it() -> None:
 
 
 def test_a_calls_extras_go_back_to_their_upstream_and_the_dialects_own_to_any() -> None:
-    extra = {"namespace": "crm", "extra_content": {"google": {}}, "call_id": "forged"}
+    extra = {"namespace": "crm", "caller": {}, "async": True, "extra_content": {"google": {}}, "call_id": "forged"}
 
     def sent(origin: str | None) -> set[str]:
         return items(Assistant((call(extra=extra),), origin=origin))[0].keys() & extra.keys()
 
-    assert sent("up") == {"namespace", "extra_content", "call_id"}
-    assert sent(None) == sent("another") == {"namespace", "call_id"}
+    assert sent("up") == extra.keys()
+    assert sent(None) == sent("another") == extra.keys() - {"extra_content"}
     assert items(Assistant((call(extra=extra),), origin="up"))[0]["call_id"] == "call_a"
 
 
@@ -318,6 +319,32 @@ def test_an_upstream_without_a_name_owns_nothing() -> None:
 
 
 # ---------------------------------------------------------------- properties
+
+words = st.sampled_from(["a", "b", "a\n\nb", ""])
+
+
+@given(
+    st.lists(words, max_size=2),
+    st.none() | st.lists(words, max_size=2),
+    st.sampled_from(["a", "b", "a\n\nb", "a\n\na", ""]),
+)
+def test_a_reasoning_item_is_rebuilt_from_its_text_and_the_rest(
+    summary: list[str], content: list[str] | None, text: str
+) -> None:
+    """Whatever text was delivered for it, also one that differs."""
+    item: dict[str, Any] = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "encrypted_content": "gAAA",
+        "summary": [{"type": "summary_text", "text": part} for part in summary],
+    }
+    if content is not None:
+        item["content"] = [{"type": "reasoning_text", "text": part} for part in content]
+    for delivered in (text, text_of(item)):
+        assert rebuilt(delivered, state_of({**item, "status": "completed"}, delivered)) == item
+    if [*summary, *(content or ())] == ["a"]:
+        assert "a" not in str(state_of(item, "a").get("summary")) + str(state_of(item, "a").get("content"))
+
 
 ids = st.sampled_from(["a", "b", "c", "x" * 80])
 texts = st.builds(Text, st.sampled_from(["", "hi", " "]))

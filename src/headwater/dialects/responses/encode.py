@@ -205,8 +205,8 @@ def _events(message: Assistant, outcome: Outcome) -> Iterator[Event]:
             case Reasoning(text=text, dialect=dialect, state=state):
                 if text:
                     yield ReasoningDelta(text)
-                if dialect is not None and state is not None:
-                    yield ProviderState(dialect, state, of="reasoning")
+                if dialect is not None:
+                    yield ProviderState(dialect, state or {}, of="reasoning")
             case ToolCall(id=id, name=name, arguments=arguments, extra=extra):
                 yield ToolCallStarted(calls, id, name, extra)
                 yield ToolArgsDelta(calls, arguments)

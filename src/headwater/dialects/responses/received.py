@@ -139,7 +139,7 @@ class Received:
         left = list(self._items)
         found: list[Item | None] = []
         for data in output:
-            same = (item for item in left if item.id and item.id == data.get("id") and item.kind == data.get("type"))
+            same = (item for item in left if (item.id, item.kind) == (data.get("id"), data.get("type")))
             found.append(next(same, None))
             left = [item for item in left if item is not found[-1]]
         for data, known in zip(output, found, strict=True):
@@ -213,7 +213,7 @@ class Received:
         said = item.said.get((field, part))
         if said is None:
             # Under another part's number: tests/wire/responses/other_content_index.sse
-            if not text or any(name[0] == field and other.getvalue() == text for name, other in item.said.items()):
+            if not text or any(other.getvalue() == text for other in item.said.values()):
                 return
             said = self._begin_part(item, field, part, out)
         shown = said.getvalue()
