@@ -35,6 +35,7 @@ from headwater.events import (
     UsageReported,
 )
 from headwater.turn import TurnReader
+from tests.fixtures import FIXTURES, Fixture
 from tests.outcomes import DELIVERED, OUTCOMES, outcome_id
 from tests.responses_stream import Stream, check, read, validate_response
 
@@ -380,7 +381,7 @@ def test_an_answer_that_is_continued_goes_on_in_the_same_message_and_both_attemp
 
 
 def test_usage_of_an_attempt_that_was_given_up_is_not_the_answers() -> None:
-    events = [
+    events: list[Event] = [
         AttemptStarted("up", "m"),
         UsageReported(USAGE),
         AttemptStarted("up", "m", reason="retry"),
@@ -467,6 +468,11 @@ def turns(draw: st.DrawFn) -> list[Event]:
         else:
             events.append(step)
     return [*events, *map(ToolCallEnded, live)]
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.name)
+def test_every_recorded_stream_of_any_dialect_becomes_a_legal_one(fixture: Fixture) -> None:
+    check(encoded(*fixture.events, RunEnded(fixture.outcome)))
 
 
 @given(turns(), st.sampled_from(OUTCOMES))
