@@ -25,11 +25,15 @@ def state_of(item: dict[str, Any], text: str) -> dict[str, Any]:
         lean = {name: value for name, value in kept.items() if name != field}
         if rebuilt(text, lean) == {"type": "reasoning", **kept}:
             return lean
-    return kept
+    # Text that the item itself does not have is not to be put into it.
+    return kept if "content" in kept or kept.get("summary") else {**kept, "content": None}
 
 
 def rebuilt(text: str, state: dict[str, Any]) -> dict[str, Any]:
     item = {"type": "reasoning", **state}
+    if item.get("content", ...) is None:
+        del item["content"]
+        return item
     if "summary" not in item:
         item["summary"] = [{"type": "summary_text", "text": text}] if text else []
     elif text and not item["summary"] and "content" not in item:
