@@ -1,6 +1,6 @@
-"""CPU per event of the pure layers: bytes → frames → events → accumulator → client bytes.
+"""CPU per event of the pure layers: bytes → frames → events → accumulator → client bytes, for each dialect.
 
-Next to it, doing only the reading: the `openai` SDK's own stream, and `json` with
+Next to it, doing only the reading of chat: the `openai` SDK's own stream, and `json` with
 pydantic models. CPU time, best of several rounds, so that a noisy machine
 costs accuracy but not truth.
 """
@@ -8,6 +8,7 @@ costs accuracy but not truth.
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -20,19 +21,25 @@ from headwater import sse
 from headwater.accumulate import Accumulator
 from headwater.dialects import DIALECTS
 from headwater.dialects.base import Head
-from headwater.events import DialectName, RunEnded
+from headwater.events import Completed, DialectName, RunEnded, TextDelta
 from headwater.turn import TurnReader
 
 EVENTS = 5_000
 ROUNDS = 7
 HEAD = Head("run_bench", 1760000000, "bench")
-CHUNK = (
-    'data: {"id":"chatcmpl-bench0123456789","object":"chat.completion.chunk","created":1760000000,"model":"bench",'
-    '"service_tier":"default","system_fingerprint":"fp_bench",'
-    '"choices":[{"index":0,"delta":{"content":" word%d"},"logprobs":null,"finish_reason":null}]}\n\n'
-)
-END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
-CHAT = [(CHUNK % (n % 10)).encode() for n in range(EVENTS)]
+
+
+def frames(dialect: DialectName) -> list[bytes]:
+    """A long answer, one token a frame, as an upstream of this dialect sends it."""
+    encoder = DIALECTS[dialect].encoder(HEAD, include_usage=True, style="error")
+    events = [TextDelta(f" word{n % 10}") for n in range(EVENTS)]
+    return [*map(encoder.encode, events), encoder.encode(RunEnded(Completed()))]
+
+
+def reads(dialect: DialectName, per_read: int) -> list[bytes]:
+    """The same, with so many frames in each read."""
+    whole = frames(dialect)
+    return [b"".join(whole[n : n + per_read]) for n in range(0, len(whole), per_read)]
 
 
 def cpu_us_per_event(work: Callable[[], None]) -> float:
@@ -45,11 +52,6 @@ def cpu_us_per_event(work: Callable[[], None]) -> float:
     return best / EVENTS * 1e6
 
 
-def reads(per_read: int) -> list[bytes]:
-    """The stream, with so many events in each read."""
-    return [b"".join(CHAT[n : n + per_read]) for n in range(0, EVENTS, per_read)] + [END]
-
-
 def pipeline(dialect: DialectName, pieces: list[bytes]) -> None:
     """What the server does with a token, less the I/O."""
     module = DIALECTS[dialect]
@@ -58,6 +60,7 @@ def pipeline(dialect: DialectName, pieces: list[bytes]) -> None:
     for piece in pieces:
         b"".join(map(encoder.encode, reader.feed(piece)))
     end = reader.end("clean")
+    assert isinstance(end.outcome, Completed)
     b"".join(map(encoder.encode, [*end.events, RunEnded(end.outcome)]))
 
 
@@ -107,24 +110,25 @@ def sdk_stream(client: OpenAI, pieces: list[bytes]) -> None:
         pass
 
 
-def rows() -> list[tuple[str, float]]:
-    client = openai.OpenAI(api_key="k", base_url="http://127.0.0.1/")
-    one, eight = reads(1), reads(8)
-    return [
-        ("chat: frame → decode → accumulate → encode, 1 event a read", cpu_us_per_event(lambda: pipeline("chat", one))),
-        ("chat: the same, 8 events a read", cpu_us_per_event(lambda: pipeline("chat", eight))),
-        ("of which framing, 1 event a read", cpu_us_per_event(lambda: framing(one))),
-        ("of which framing, 8 events a read", cpu_us_per_event(lambda: framing(eight))),
-        ("`json` + pydantic, decoding alone", cpu_us_per_event(lambda: json_and_pydantic(eight))),
-        ("`openai` SDK's stream, decoding alone", cpu_us_per_event(lambda: sdk_stream(client, eight))),
-    ]
+def dialect_row(dialect: DialectName) -> str:
+    cells = []
+    for per_read in (1, 8):
+        pieces = reads(dialect, per_read)
+        whole, framed = cpu_us_per_event(partial(pipeline, dialect, pieces)), cpu_us_per_event(partial(framing, pieces))
+        cells.append(f"{framed:.2f} + {whole - framed:.2f} = {whole:.2f}")
+    return f"| {dialect} | {' | '.join(cells)} |"
 
 
 def main() -> None:
-    print("## Hot path: CPU per event (budget: 3 µs)\n")
-    print("| work | µs |\n|---|---|")
-    for name, us in rows():
-        print(f"| {name} | {us:.2f} |")
+    print("## Hot path: CPU µs per event (budget: 3 for decode → accumulate → encode)\n")
+    print("| dialect | 1 event a read: framing + the rest | 8 events a read |\n|---|---|---|")
+    for dialect in DIALECTS:
+        print(dialect_row(dialect))
+    client = openai.OpenAI(api_key="k", base_url="http://127.0.0.1/")
+    pieces = reads("chat", 8)
+    print("\n| others, decoding of chat alone, 8 events a read | µs |\n|---|---|")
+    print(f"| `json` + pydantic | {cpu_us_per_event(lambda: json_and_pydantic(pieces)):.1f} |")
+    print(f"| `openai` SDK's stream | {cpu_us_per_event(lambda: sdk_stream(client, pieces)):.1f} |")
 
 
 if __name__ == "__main__":
