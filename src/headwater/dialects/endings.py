@@ -1,7 +1,11 @@
 """What all dialects say alike of an ending that is no success: its code, its words, its status."""
 
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
+import msgspec
+
+from headwater.dialects.base import Whole
+from headwater.errors import CallerError
 from headwater.events import Completed, Failed, Incomplete, Interrupted, Outcome, Stopped
 
 Unsuccessful = Stopped | Failed | Interrupted
@@ -75,3 +79,14 @@ def stream_status(outcome: Outcome) -> int:
     """Of a stream that ended before its first byte was sent: SDKs retry a 5xx, and each retry is billed."""
     kept = status(outcome)
     return kept if isinstance(outcome, Failed) and kept in _KEPT_STATUS else 200
+
+
+def error_object(outcome: Unsuccessful) -> dict[str, Any]:
+    """As OpenAI's dialects have it."""
+    return {"message": words(outcome), "type": blame(outcome), "param": None, "code": code(outcome)}
+
+
+def refusal(error: CallerError) -> Whole:
+    """A refusal of ours, as OpenAI's dialects have it."""
+    body = {"message": error.message, "type": "invalid_request_error", "param": error.param, "code": error.code}
+    return Whole(error.status, msgspec.json.encode({"error": body}))

@@ -5,8 +5,6 @@ Says what it saw; how the stream ended is the judge's to say.
 
 from typing import Any, Final
 
-import msgspec
-
 from headwater.dialects.chat.calls import CallTracker
 from headwater.dialects.chat.chunk import (
     Choice,
@@ -18,7 +16,7 @@ from headwater.dialects.chat.chunk import (
     read_lenient,
     read_usage,
 )
-from headwater.dialects.lenient import load, mended
+from headwater.dialects.lenient import Halves, load, load_body
 from headwater.errors import FrameUnreadable
 from headwater.events import Event, ProviderState, ReasoningDelta, TextDelta, UsageReported
 from headwater.judge import Evidence, Finish, read_error
@@ -47,8 +45,8 @@ class ChatDecoder:
         self._details: list[dict[str, Any]] = []
         self._plain_reasoning = False
         """Reasoning comes in a field of its own, so that the details only repeat it."""
-        self._half = ""
-        """The first half of a character that was cut in two: tests/wire/chat/lenient_surrogates.sse"""
+        self._halves = Halves()
+        """A character cut in two over chunks: tests/wire/chat/lenient_surrogates.sse"""
 
     def feed(self, frame: Frame, out: list[Event]) -> None:
         if frame.data == b"[DONE]":
@@ -62,7 +60,7 @@ class ChatDecoder:
             chunk = read_lenient(frame.data)
             self._join_halves(chunk)
         else:
-            if self._half:
+            if self._halves.half:
                 self._join_halves(chunk)
         # Flat errors: tests/wire/chat/error_event.sse, error_object.sse
         if chunk.error or frame.event == "error" or (not chunk.choices and chunk.object == "error"):
@@ -75,19 +73,13 @@ class ChatDecoder:
                 self._choice(choice, out)
 
     def whole(self, body: bytes, out: list[Event]) -> None:
-        if body[:1] == b"<":
-            raise FrameUnreadable("HTML, where an API should answer (is the base URL right?)", body)
-        if body[:1] == b"[":
-            # Gemini puts an error into a list: tests/wire/chat/error_in_list.sse
-            listed = load(body)
-            body = msgspec.json.encode(listed[0] if listed else None)
-        self.feed(Frame(body), out)
+        self.feed(Frame(load_body(body)), out)
         if not (out or self.evidence.finish or self.evidence.closed):
             raise FrameUnreadable("JSON that is no chat completion", body)
 
     def end(self, out: list[Event]) -> None:
-        if self._half:
-            out.append(TextDelta("\ufffd"))
+        if rest := self._halves.rest():
+            out.append(TextDelta(rest))
         if self._details:
             self._end_reasoning(out)
         if self._usage is not None:
@@ -142,6 +134,4 @@ class ChatDecoder:
 
     def _join_halves(self, chunk: Chunk) -> None:
         for delta in (choice.delta for choice in chunk.choices if choice.delta):
-            content = self._half + (delta.content or "")
-            self._half = content[-1] if "\ud800" <= content[-1:] <= "\udbff" else ""
-            delta.content = mended(content.removesuffix(self._half))
+            delta.content = self._halves.join(delta.content or "")

@@ -11,7 +11,6 @@ import msgspec
 from headwater.conversation import Assistant, Reasoning, Text, ToolCall
 from headwater.dialects import endings
 from headwater.dialects.base import NOT_CARRIED, FailureStyle, Head, Whole, noted
-from headwater.errors import CallerError
 from headwater.events import (
     Completed,
     Event,
@@ -105,7 +104,7 @@ class ChatEncoder:
                 note = b',"headwater":' + _json(ours) if ours else b""
                 return self._finish(_FINISH_REASON[reason], note) + self._usage_chunk() + _DONE
             case Stopped() | Failed() | Interrupted():
-                error = b'"error":' + _json(_error(outcome))
+                error = b'"error":' + _json(endings.error_object(outcome))
                 if self._style == "error":
                     # Alone, and nothing after it: the one ending on which every common client raises.
                     return b"data: {%b}\n\n" % error
@@ -148,23 +147,9 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
             return Whole(status, _json(body | noted(notes)))
         case Stopped() | Failed() | Interrupted():
             kept = {"outcome": outcome, "partial": _message(message), "usage": write_usage(usage), "notes": notes}
-            return Whole(status, _json({"error": _error(outcome), "headwater": kept}))
+            return Whole(status, _json({"error": endings.error_object(outcome), "headwater": kept}))
         case unreachable:
             assert_never(unreachable)
-
-
-def error(error: CallerError) -> Whole:
-    body = {"message": error.message, "type": "invalid_request_error", "param": error.param, "code": error.code}
-    return Whole(error.status, _json({"error": body}))
-
-
-def _error(outcome: endings.Unsuccessful) -> dict[str, Any]:
-    return {
-        "message": endings.words(outcome),
-        "type": endings.blame(outcome),
-        "param": None,
-        "code": endings.code(outcome),
-    }
 
 
 def _message(message: Assistant) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Says what it saw; how the stream ended is the judge's to say.
 from collections.abc import Callable
 from typing import Any, Final
 
-from headwater.dialects.lenient import load, load_object, mended_all, object_or_none, objects, string
+from headwater.dialects.lenient import load, load_body, load_object, mended_all, object_or_none, objects, string
 from headwater.dialects.messages.block import (
     STOP,
     Block,
@@ -72,9 +72,7 @@ class MessagesDecoder:
             handle(self, event, frame.data, out)
 
     def whole(self, body: bytes, out: list[Event]) -> None:
-        if body[:1] == b"<":
-            raise FrameUnreadable("HTML, where an API should answer (is the base URL right?)", body)
-        message = mended_all(load_object(body))
+        message = mended_all(load_object(load_body(body)))
         if message.get("type") == "error" or message.get("error"):
             self.evidence.error = read_stream_error(message)
             return

@@ -3,11 +3,10 @@
 Says what it saw; how the stream ended is the judge's to say.
 """
 
-import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from headwater.dialects.lenient import load, mended, mended_all, object_or_none, objects, string
+from headwater.dialects.lenient import Halves, load, load_body, mended, mended_all, object_or_none, objects, string
 from headwater.dialects.responses.frame import StreamEvent, read_event, read_lenient, read_usage
 from headwater.dialects.responses.received import Field, Received
 from headwater.errors import FrameUnreadable
@@ -33,7 +32,7 @@ class ResponsesDecoder:
         self.evidence = Evidence()
         self._received = Received(call_id_prefix)
         self._usage: dict[str, Any] | None = None
-        self._half = ""
+        self._halves = Halves()
         """The first half of a character that was cut in two: tests/wire/responses/lenient_surrogates.sse"""
 
     def feed(self, frame: Frame, out: list[Event]) -> None:
@@ -49,8 +48,8 @@ class ResponsesDecoder:
         # The type only in the frame's name: tests/wire/responses/types_in_event_names.sse
         type = event.type = event.type or frame.event or ""
         if type == _TEXT:
-            if lenient or self._half:
-                self._join_halves(event)
+            if lenient or self._halves.half:
+                event.delta = self._halves.join(event.delta)
             self._received.say(event, "text", event.content_index, out)
         elif handler := _HANDLERS.get(type):
             if lenient:
@@ -64,25 +63,15 @@ class ResponsesDecoder:
             self.evidence.error = read_error(event.error or load(frame.data) | {"type": None})
 
     def whole(self, body: bytes, out: list[Event]) -> None:
-        if body[:1] == b"<":
-            raise FrameUnreadable("HTML, where an API should answer (is the base URL right?)", body)
-        if body[:1] == b"[":
-            listed = load(body)
-            body = json.dumps(listed[0] if listed else None).encode()
-        self.feed(Frame(body), out)
+        self.feed(Frame(load_body(body)), out)
         if not self.evidence.closed:
             raise FrameUnreadable("JSON that is no response", body)
 
     def end(self, out: list[Event]) -> None:
-        if self._half:
-            out.append(TextDelta("\ufffd"))
+        if rest := self._halves.rest():
+            out.append(TextDelta(rest))
         if self._usage is not None:
             out.append(UsageReported(read_usage(self._usage)))
-
-    def _join_halves(self, event: StreamEvent) -> None:
-        text = self._half + event.delta
-        self._half = text[-1] if "\ud800" <= text[-1:] <= "\udbff" else ""
-        event.delta = mended(text.removesuffix(self._half))
 
     # -------------------------------------------------------------- handlers
 

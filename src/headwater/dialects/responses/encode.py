@@ -14,7 +14,6 @@ from headwater.dialects import endings
 from headwater.dialects.base import NOT_CARRIED, Head, Whole
 from headwater.dialects.responses.output import Output
 from headwater.dialects.responses.resource import Resource, suffix, write_usage
-from headwater.errors import CallerError
 from headwater.events import (
     AttemptStarted,
     Completed,
@@ -172,7 +171,7 @@ def _verdict(outcome: Outcome) -> _Verdict:
             # There is no event for it that all clients take; a reason that is null reads as success to some.
             return _Verdict("response.incomplete", "cancelled", "cancelled")
         case Failed() | Interrupted():
-            return _Verdict("response.failed", "failed", error=_error(outcome))
+            return _Verdict("response.failed", "failed", error=endings.error_object(outcome))
         case unreachable:
             assert_never(unreachable)
 
@@ -190,7 +189,7 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
             return Whole(status, bytes(response))
         case Stopped() | Failed() | Interrupted():
             kept = {"outcome": outcome, "partial": response, "usage": write_usage(usage)}
-            return Whole(status, _json({"error": _error(outcome), "headwater": kept}))
+            return Whole(status, _json({"error": endings.error_object(outcome), "headwater": kept}))
         case unreachable:
             assert_never(unreachable)
 
@@ -218,17 +217,3 @@ def _events(message: Assistant, outcome: Outcome) -> Iterator[Event]:
                 yield ProviderState(dialect, data)
             case unreachable:
                 assert_never(unreachable)
-
-
-def error(error: CallerError) -> Whole:
-    body = {"message": error.message, "type": "invalid_request_error", "param": error.param, "code": error.code}
-    return Whole(error.status, _json({"error": body}))
-
-
-def _error(outcome: endings.Unsuccessful) -> dict[str, Any]:
-    return {
-        "message": endings.words(outcome),
-        "type": endings.blame(outcome),
-        "param": None,
-        "code": endings.code(outcome),
-    }
