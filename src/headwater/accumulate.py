@@ -72,7 +72,8 @@ class Call(Struct):
         return not self.ended or _unclosed(self.arguments)
 
 
-_JSON_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# A string, with its closing quote if it has one; or a bracket. Possessive: no input makes it look back.
+_JSON_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+("?)|[{}\[\]]', re.DOTALL)
 
 
 def _unclosed(arguments: str) -> bool:
@@ -80,8 +81,12 @@ def _unclosed(arguments: str) -> bool:
     try:
         msgspec.json.decode(arguments)
     except (ValueError, RecursionError):
-        bare = _JSON_STRING.sub("", arguments)
-        return '"' in bare or sum(map(bare.count, "{[")) > sum(map(bare.count, "}]"))
+        depth = 0
+        for token in _JSON_TOKEN.finditer(arguments):
+            if token[0][0] == '"' and not token[1]:
+                return True
+            depth += (token[0] in "{[") - (token[0] in "}]")
+        return depth > 0
     return False
 
 
@@ -236,7 +241,9 @@ class Accumulator:
         self.notices.append(event)
         if event.code == "tool_call_dropped":
             for call in self.turn_calls:
-                call.state = "dropped"
+                # One that was started may have run, whatever happened then.
+                if call.state in ("asked", "waiting"):
+                    call.state = "dropped"
 
     def _on_tool_run(self, event: ToolRunStarted) -> None:
         self._by_id[event.call_id].state = "running"

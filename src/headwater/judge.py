@@ -9,6 +9,7 @@ import re
 from typing import Any, Final, Literal, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from headwater.errors import FrameTooLarge, FrameUnreadable
 from headwater.events import Completed, Failed, FailureReason, Incomplete, Outcome
@@ -44,7 +45,7 @@ class Evidence(Struct):
 
     def finished(self, word: str, meanings: dict[str, Finish]) -> None:
         """A finish reason came. One that is no success is not taken back by a later one."""
-        meaning = meanings.get(word)
+        meaning = meanings.get(word.lower())
         if meaning is None:
             self.unknown_finish = self.unknown_finish or word
         elif self.finish in (None, "stop", "tool_calls"):
@@ -73,6 +74,19 @@ class Rules(Struct, frozen=True):
 
 
 def judge(evidence: Evidence, delivered: Delivered, transport: Transport, rules: Rules) -> Outcome:
+    outcome = _verdict(evidence, delivered, transport, rules)
+    return naming_calls(outcome, delivered) if isinstance(outcome, Failed) else outcome
+
+
+def naming_calls(failed: Failed, delivered: Delivered) -> Failed:
+    """A client of a dialect has no other place to learn which tools were not called (C26)."""
+    if not delivered.calls:
+        return failed
+    end = "" if failed.message.endswith((".", "!", "?")) else "."
+    return replace(failed, message=f"{failed.message}{end} Not called: {', '.join(delivered.calls)}.")
+
+
+def _verdict(evidence: Evidence, delivered: Delivered, transport: Transport, rules: Rules) -> Outcome:
     if evidence.error is not None:
         return _failed_by(evidence.error)
     if isinstance(evidence.unreadable, FrameTooLarge):
@@ -88,7 +102,7 @@ def judge(evidence: Evidence, delivered: Delivered, transport: Transport, rules:
     if finish is None and evidence.terminated and not rules.needs_finish_reason:
         finish = "tool_calls" if delivered.calls else "stop"
     if finish is None or (evidence.delivered_after_finish and not evidence.terminated):
-        return _failed("upstream_truncated", _truncation(evidence, transport) + _dropped(delivered))
+        return _failed("upstream_truncated", _truncation(evidence, transport))
     match finish:
         case "length" | "content_filter" | "turn_limit":
             return Incomplete(finish)
@@ -104,10 +118,10 @@ def _completed(
     """The upstream says that it is done: is that so?"""
     if delivered.torn:
         message = "The upstream says that it is done, but a tool call ends inside its arguments."
-        return _failed("upstream_truncated", message + _dropped(delivered))
+        return _failed("upstream_truncated", message)
     if evidence.contradiction is not None:
         message = f"The upstream says that it is done, but {evidence.contradiction}."
-        return _failed("upstream_error", message + _dropped(delivered))
+        return _failed("upstream_error", message)
     if delivered.calls:
         return Completed("tool_calls")
     if finish == "tool_calls":
@@ -125,21 +139,19 @@ def _truncation(evidence: Evidence, transport: Transport) -> str:
     return "The upstream closed the connection before the answer was complete."
 
 
-def _dropped(delivered: Delivered) -> str:
-    # A client of a dialect has no other place to learn it (C26).
-    return f" Not called: {', '.join(delivered.calls)}." if delivered.calls else ""
-
-
 def _failed(reason: FailureReason, message: str) -> Failed:
     return Failed(reason, message, retryable=True)
 
 
-# Words for an error that another try may not meet. Any other is the caller's to mend.
+# Words for an error that another try may not meet; and those of one that it will.
 _PASSING: Final = re.compile(
-    r"overload|rate.?limit|time.?d?.?out|unavailable|server.?error|internal.?error|api.?error"
-    r"|(connection|network|socket|stream).{0,20}(lost|reset|closed|error|abort|refused|interrupt|disconnect|terminated)",
+    r"overload|rate.?limit|too many requests|timed?.?out|unavailable|server.?error|internal.?error|api.?error"
+    r"|\b(connection|network|socket|stream)\b.{0,20}(lost|reset|closed|error|abort|refused|interrupt|disconnect|terminated)",
     re.IGNORECASE,
 )
+
+
+_LASTING: Final = re.compile(r"invalid|authenti|permission|not.?found|forbidden", re.IGNORECASE)
 
 
 def passing_status(status: int) -> bool:
@@ -151,24 +163,33 @@ def _failed_by(error: ErrorObject) -> Failed:
     if error.status is not None:
         passing = passing_status(error.status)
     else:
-        passing = bool(_PASSING.search(f"{error.code or ''} {error.message}"))
+        lasting = bool(_LASTING.search(error.code or ""))
+        passing = not lasting and bool(_PASSING.search(f"{error.code or ''} {error.message}"))
     return Failed("upstream_error", error.message, error.status, passing)
 
 
 def read_error(error: Any) -> ErrorObject:
     """An error object in any of the shapes that servers give it."""
-    if isinstance(error, str):
-        return ErrorObject(error or "The upstream reported an error and gave no message.")
+    while isinstance(error, dict) and isinstance(error.get("error"), dict | str):
+        error = error["error"]
+    if isinstance(error, str) and error:
+        return ErrorObject(error)
     if not isinstance(error, dict):
-        return ErrorObject(f"The upstream reported an error: {error!r}.")
-    inner = error.get("error")
-    if isinstance(inner, (dict, str)):
-        return read_error(inner)
+        return ErrorObject(_NO_MESSAGE)
     message = error.get("message") or error.get("detail") or error.get("code") or error.get("type")
     words = [word for key in ("type", "code") if isinstance(word := error.get(key), str)]
-    numbers = [error.get(key) for key in ("status", "status_code", "code")]
+    numbers = [_status(error.get(key)) for key in ("status", "status_code", "code")]
     return ErrorObject(
-        message if isinstance(message, str) else "The upstream reported an error and gave no message.",
+        message if isinstance(message, str) else _NO_MESSAGE,
         " ".join(words) or None,
-        next((number for number in numbers if isinstance(number, int) and 400 <= number < 600), None),
+        next((number for number in numbers if number is not None), None),
     )
+
+
+_NO_MESSAGE: Final = "The upstream reported an error and gave no message."
+
+
+def _status(value: Any) -> int | None:
+    # As text, too: tests/wire/chat/error_code_text.sse
+    number = int(value) if isinstance(value, str) and value.isdecimal() and len(value) == 3 else value
+    return number if isinstance(number, int) and 400 <= number < 600 else None

@@ -83,8 +83,12 @@ class Situation(Struct, frozen=True, kw_only=True):
 # `empty`, `too_large` and `agent_error` may be asked for again by a person, never by us.
 _TRIED_AGAIN: Final = frozenset({"upstream_error", "upstream_truncated", "upstream_unreachable", "stalled", "refused"})
 _ANOTHER_MAY_KNOW: Final = frozenset({401, 403, 404})
+# "upstream" and our own "stream_options" are no word on streaming.
+_STREAM: Final = r"\bstream(?!_options)\w*"
 _NO_STREAMING: Final = re.compile(
-    r"stream\w*\b.{0,40}\b(not|n't|un|in)\W?(support|available|allow|compat)|(un|not )support\w*.{0,40}stream",
+    rf"{_STREAM}.{{0,40}}?(not |n['’]t |un|in)(be )?(support|available|allow|compat|enabled)"
+    rf"|(not |n['’]t )support\w*.{{0,30}}?{_STREAM}|unsupported.{{0,30}}?{_STREAM}"
+    rf"|{_STREAM} (is|are) disabled|verified to stream",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -105,7 +109,7 @@ def decide(
         if not again or not situation.may_continue or situation.call_begun or spent:
             return GiveUp(failed)
         return Continue(situation.prefill)
-    if situation.streamed and failed.status is not None and _NO_STREAMING.search(failed.message):
+    if situation.streamed and failed.reason == "refused" and _NO_STREAMING.search(failed.message):
         return AskWhole()
     if again and situation.attempt <= limits.retries:
         after_s = _delay(situation.attempt, limits, jitter, retry_after_s)
@@ -168,7 +172,8 @@ class StallWatch:
 
     def pause(self, now_s: float) -> None:
         """We have stopped reading: the silence is ours."""
-        self._paused_at_s = now_s
+        if self._paused_at_s is None:
+            self._paused_at_s = now_s
 
     def resume(self, now_s: float) -> None:
         if self._paused_at_s is not None:

@@ -19,6 +19,7 @@ from headwater.think import ThinkSplitter
 
 DEFAULT_LIMIT_BYTES: Final = 64 * 1024 * 1024
 # OpenAI's is in no document of theirs: tests/wire/responses/keepalive.sse
+_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
 KEEP_ALIVES: Final = frozenset({"ping", "keepalive"})
 
 
@@ -88,7 +89,7 @@ class TurnReader:
 
     def _begin(self, data: bytes) -> None:
         """An event stream never begins with a bracket; JSON and HTML do, whatever the headers say."""
-        start = data.lstrip()[:1]
+        start = data.lstrip(_BLANK)[:1]
         if start and start in b"{[<":
             self._body = bytearray()
         else:
@@ -116,6 +117,8 @@ class TurnReader:
                 self._decoder.feed(frame, out)
             except FrameUnreadable as error:
                 evidence.unreadable = error
+            except RecursionError:
+                evidence.unreadable = FrameUnreadable("JSON that is nested too deeply", frame.data)
             # `closed`, spelled out: calling it for every token takes 4 % of the token's time.
             if evidence.terminated or evidence.error is not None or evidence.unreadable is not None:
                 self._streaming = False
@@ -129,13 +132,14 @@ class TurnReader:
         out: list[Event] = []
         try:
             if self._body is not None:
-                self._decoder.whole(bytes(self._body), out)
+                self._decoder.whole(bytes(self._body).strip(_BLANK), out)
             for frame in self._frames.end():
                 self._decoder.feed(frame, out)
-        except FrameUnreadable as error:
+        except (FrameUnreadable, RecursionError) as error:
             # Where the connection broke, this is just what it broke off.
             if self._body is not None and transport == "clean":
-                self._evidence.unreadable = error
+                deep = FrameUnreadable("JSON that is nested too deeply", bytes(self._body))
+                self._evidence.unreadable = error if isinstance(error, FrameUnreadable) else deep
         return out
 
     def _deliver(self, decoded: list[Event]) -> list[Event]:
@@ -149,7 +153,7 @@ class TurnReader:
 
 def dropped_calls(outcome: Outcome, accumulator: Accumulator) -> list[Event]:
     """The notice that a turn's tool calls will not be run, if there are any and it did not complete."""
-    names = tuple(call.name for call in accumulator.turn_calls if call.state == "asked")
+    names = tuple(call.name for call in accumulator.turn_calls if call.state in ("asked", "waiting"))
     if type(outcome) is Completed or not names:
         return []
     text = f"The answer ended early. These tool calls were not run: {', '.join(names)}."

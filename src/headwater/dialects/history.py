@@ -59,7 +59,7 @@ def _matched(
     orphans: set[int] = set()
     waiting: dict[str, list[_Call]] = {}
     """By the id that they came with: the newest turn's, where several have used it."""
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     for place, message in enumerate(messages):
         if isinstance(message, Assistant) and message.tool_calls:
             newest: dict[str, list[_Call]] = {}
@@ -80,12 +80,14 @@ def _plain(id: str) -> str:
     return _ODD.sub("_", id)[:_KEPT_ID_CHARS] or "call"
 
 
-def _free(id: str, taken: set[str]) -> str:
-    free, number = id, 1
+def _free(id: str, taken: dict[str, int]) -> str:
+    """`taken`: each id with the last number that was put behind it, so that no number is tried twice."""
+    free, number = id, taken.get(id, 1)
     while free in taken:
         number += 1
         free = f"{id[:_KEPT_ID_CHARS]}_{number}"
-    taken.add(free)
+    taken[id] = number
+    taken.setdefault(free, 1)
     return free
 
 

@@ -12,7 +12,8 @@ from headwater.errors import FrameUnreadable
 def load(data: bytes) -> Any:
     """Any JSON, with bad UTF-8 and lone surrogates let through."""
     try:
-        return json.loads(data.decode("utf-8", "replace"))
+        # NaN and the infinities are no JSON, and could not be written again.
+        return json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None)
     except (ValueError, RecursionError):
         raise FrameUnreadable("no JSON", data) from None
 
@@ -89,7 +90,7 @@ def string(value: Any) -> str:
 
 def json_text(value: Any) -> str:
     """JSON in a string, where it should be; an object that was put in its place is written out."""
-    return mended(value) if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+    return "" if value is None else mended(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def object_or_none(value: Any) -> dict[str, Any] | None:
@@ -102,4 +103,6 @@ def objects(value: Any) -> list[dict[str, Any]]:
 
 def count(value: Any) -> int | None:
     """A number of tokens."""
-    return int(value) if isinstance(value, (int, float)) and value >= 0 else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
+        return None
+    return int(value)

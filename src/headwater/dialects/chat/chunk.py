@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from headwater.dialects.lenient import count, load_object, mended, object_or_none, objects, string
+from headwater.dialects.lenient import count, load_object, mended, mended_all, object_or_none, objects, string
 from headwater.events import Usage
 
 
@@ -43,38 +43,49 @@ read_chunk = msgspec.json.Decoder(Chunk).decode
 
 
 def read_lenient(data: bytes) -> Chunk:
-    """What msgspec did not take. `content` may hold halves of characters."""
+    """What msgspec did not take. Streamed text may hold halves of characters."""
     loaded = load_object(data)
     return Chunk(
         [_lenient_choice(choice) for choice in objects(loaded.get("choices"))],
         object_or_none(loaded.get("usage")),
-        loaded.get("error"),
-        string(loaded.get("object")),
+        mended_all(loaded.get("error")),
+        mended(string(loaded.get("object"))),
     )
 
 
 def _lenient_choice(choice: dict[str, Any]) -> Choice:
-    delta = object_or_none(choice.get("delta")) or object_or_none(choice.get("message")) or {}
-    content = delta.get("content")
-    thinking = delta.get("reasoning_content")
-    if isinstance(content, list):
-        # Mistral's parts: tests/wire/chat/lenient_parts.sse
-        parts = objects(content)
-        content = "".join(string(part.get("text")) for part in parts if part.get("type") == "text")
-        thinking = "".join(detail_text(part) for part in parts if part.get("type") == "thinking")
+    delta = object_or_none(choice.get("delta"))
+    message = object_or_none(choice.get("message"))
     return Choice(
-        Delta(
-            string(content),
-            mended(string(thinking)),
-            mended(string(delta.get("reasoning"))),
-            objects(delta.get("reasoning_details")),
-            mended(string(delta.get("refusal"))),
-            objects(delta.get("tool_calls")),
-        ),
-        finish_reason=string(choice.get("finish_reason")),
-        index=index if isinstance(index := choice.get("index"), int) else 0,
-        usage=object_or_none(choice.get("usage")),
+        None if delta is None else _lenient_delta(delta),
+        None if message is None else _lenient_delta(message),
+        mended(string(choice.get("finish_reason"))),
+        index if isinstance(index := choice.get("index"), int) else 0,
+        object_or_none(choice.get("usage")),
     )
+
+
+def _lenient_delta(delta: dict[str, Any]) -> Delta:
+    content = delta.get("content")
+    thinking = _plain(delta.get("reasoning_content"))
+    if isinstance(content, list):
+        # Mistral's parts, and others': tests/wire/chat/lenient_parts.sse, lenient_parts_other.sse
+        parts = [part if isinstance(part, dict) else {"text": part} for part in content]
+        thinking = "".join(detail_text(part) for part in parts if part.get("type") == "thinking") or thinking
+        content = "".join(_plain(part.get("text")) for part in parts if part.get("type") != "thinking")
+    return Delta(
+        _plain(content),
+        thinking,
+        _plain(delta.get("reasoning")),
+        mended_all(objects(delta.get("reasoning_details"))),
+        _plain(delta.get("refusal")),
+        objects(delta.get("tool_calls")),
+    )
+
+
+def _plain(value: Any) -> str:
+    """Text, or what reads as such; what else there is, is no answer."""
+    return "" if isinstance(value, dict | list) else string(value)
 
 
 # ------------------------------------------------------------ reasoning details
@@ -84,24 +95,33 @@ def detail_text(detail: dict[str, Any]) -> str:
     """What a person can read of one."""
     text = detail.get("text") or detail.get("summary") or detail.get("thinking")
     if isinstance(text, list):
-        return "".join(detail_text(part) for part in objects(text))
-    return mended(string(text))
+        text = "".join(_plain(part.get("text")) for part in objects(text))
+    return mended(_plain(text))
 
 
 def join_details(details: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Fragments of the same detail as one: OpenRouter wants them back whole."""
     joined: list[dict[str, Any]] = []
+    texts: list[dict[str, list[str]]] = []
     for detail in details:
-        last = joined[-1] if joined else {}
-        if (last.get("type"), last.get("index")) != (detail.get("type"), detail.get("index")):
-            joined.append(dict(detail))
-            continue
-        for key, value in detail.items():
-            if key in ("text", "summary", "data") and isinstance(value, str):
-                last[key] = string(last.get(key)) + value
+        if not joined or not _goes_on(joined[-1], detail):
+            joined.append({})
+            texts.append({})
+        for name, value in detail.items():
+            if name in ("text", "summary") and isinstance(value, str):
+                texts[-1].setdefault(name, []).append(value)
             elif value is not None:
-                last[key] = value
-    return joined
+                joined[-1][name] = value
+    return [
+        detail | {name: "".join(pieces) for name, pieces in said.items()}
+        for detail, said in zip(joined, texts, strict=True)
+    ]
+
+
+def _goes_on(last: dict[str, Any], detail: dict[str, Any]) -> bool:
+    """A seal (`data`) is never in pieces; without an index nothing says that two belong together."""
+    same = detail.get("index") is not None and all(last.get(name) == detail.get(name) for name in ("index", "type"))
+    return same and "data" not in detail and detail.get("id") in (None, last.get("id"))
 
 
 # ----------------------------------------------------------------------- usage

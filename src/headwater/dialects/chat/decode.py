@@ -29,8 +29,13 @@ FINISHES: Final[dict[str, Finish]] = {
     "content_filter": "content_filter",
     # Other dialects' words, from servers that pass on what their model said.
     "end_turn": "stop",
+    "stop_sequence": "stop",
+    "eos": "stop",
+    "eos_token": "stop",
+    "function_call": "tool_calls",
     "tool_use": "tool_calls",
     "max_tokens": "length",
+    "model_length": "length",
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
     "pause_turn": "turn_limit",
@@ -45,14 +50,14 @@ class ChatDecoder:
         self._details: list[dict[str, Any]] = []
         self._plain_reasoning = False
         """Reasoning comes in a field of its own, so that the details only repeat it."""
-        self._halves = Halves()
-        """A character cut in two over chunks: tests/wire/chat/lenient_surrogates.sse"""
+        self._delivered = False
+        self._text, self._thought, self._refusal = Halves(), Halves(), Halves()
 
     def feed(self, frame: Frame, out: list[Event]) -> None:
-        if frame.data == b"[DONE]":
-            if self.evidence.finish is None:
-                self._calls.end(out)
-            self.evidence.terminated = True
+        if frame.data == b"[DONE]" or frame.data.strip() in (b"[DONE]", b""):
+            if frame.data.strip():
+                self._end_calls(out)
+                self.evidence.terminated = True
             return
         try:
             chunk = read_chunk(frame.data)
@@ -60,13 +65,13 @@ class ChatDecoder:
             chunk = read_lenient(frame.data)
             self._join_halves(chunk)
         else:
-            if self._halves.half:
+            if self._text.half or self._thought.half or self._refusal.half:
                 self._join_halves(chunk)
         # Flat errors: tests/wire/chat/error_event.sse, error_object.sse
         if chunk.error or frame.event == "error" or (not chunk.choices and chunk.object == "error"):
             self.evidence.error = read_error(chunk.error or load(frame.data))
             return
-        if chunk.usage is not None:
+        if chunk.usage:
             self._usage = chunk.usage
         for choice in chunk.choices:
             if choice.index == 0:
@@ -78,33 +83,44 @@ class ChatDecoder:
             raise FrameUnreadable("JSON that is no chat completion", body)
 
     def end(self, out: list[Event]) -> None:
-        if rest := self._halves.rest():
+        if rest := self._thought.rest():
+            out.append(ReasoningDelta(rest))
+        if rest := self._text.rest():
             out.append(TextDelta(rest))
+        if rest := self._refusal.rest():
+            out.append(TextDelta(rest, refusal=True))
         if self._details:
             self._end_reasoning(out)
         if self._usage is not None:
             out.append(UsageReported(read_usage(self._usage)))
+        if self._calls.nameless:
+            self.evidence.contradiction = "a tool call never got its name"
 
     def _choice(self, choice: Choice, out: list[Event]) -> None:
         before = len(out)
-        delta = choice.delta or choice.message
+        delta = choice.delta
+        if choice.message is not None and not self._delivered:
+            # Only in the final object, or all of it again: tests/wire/chat/whole_message_again.sse
+            delta = choice.message
         if delta is not None:
             if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
                 self._reasoning(delta, out)
             if delta.content:
                 if self._details:
                     self._end_reasoning(out)
+                self._plain_reasoning = False
                 out.append(TextDelta(delta.content))
             if delta.tool_calls or delta.refusal:
                 self._calls_and_refusal(delta, out)
         evidence = self.evidence
-        if evidence.finish is not None and len(out) > before:
-            evidence.delivered_after_finish = True
-        if choice.finish_reason:
+        if len(out) > before:
+            self._delivered = True
+            if evidence.finish is not None:
+                evidence.delivered_after_finish = True
+        if choice.finish_reason and choice.finish_reason != "null":
             evidence.finished(choice.finish_reason, FINISHES)
-            if evidence.finish in ("stop", "tool_calls"):
-                self._calls.end(out)
-        if choice.usage is not None:
+            self._end_calls(out)
+        if choice.usage:
             # Moonshot's place for it: tests/wire/chat/usage_in_choice.sse
             self._usage = choice.usage
 
@@ -125,13 +141,25 @@ class ChatDecoder:
             self._end_reasoning(out)
         if delta.refusal:
             out.append(TextDelta(delta.refusal, refusal=True))
-        for call in delta.tool_calls or ():
-            self._calls.feed(call, out)
+        if delta.tool_calls:
+            self._calls.feed(delta.tool_calls, out)
+
+    def _end_calls(self, out: list[Event]) -> None:
+        """Unless the upstream said that it was cut short: then nobody knows which of them are whole."""
+        if self.evidence.finish in (None, "stop", "tool_calls"):
+            self._calls.end(out)
 
     def _end_reasoning(self, out: list[Event]) -> None:
         out.append(ProviderState("chat", {"reasoning_details": join_details(self._details)}, of="reasoning"))
         self._details = []
+        self._plain_reasoning = False
 
     def _join_halves(self, chunk: Chunk) -> None:
-        for delta in (choice.delta for choice in chunk.choices if choice.delta):
-            delta.content = self._halves.join(delta.content or "")
+        """Characters that were cut in two over chunks: tests/wire/chat/lenient_surrogates.sse"""
+        for choice in chunk.choices:
+            delta = choice.delta or choice.message
+            if delta is not None and choice.index == 0:
+                delta.content = self._text.join(delta.content or "")
+                delta.reasoning_content = self._thought.join(delta.reasoning_content or delta.reasoning or "")
+                delta.reasoning = None
+                delta.refusal = self._refusal.join(delta.refusal or "")

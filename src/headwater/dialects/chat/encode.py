@@ -11,7 +11,9 @@ import msgspec
 from headwater.conversation import Assistant, Reasoning, Text, ToolCall
 from headwater.dialects import endings
 from headwater.dialects.base import NOT_CARRIED, FailureStyle, Head, Whole, noted
+from headwater.dialects.totals import Totals
 from headwater.events import (
+    AttemptStarted,
     Completed,
     Event,
     Failed,
@@ -53,7 +55,10 @@ class ChatEncoder:
     def __init__(self, head: Head, *, include_usage: bool, style: FailureStyle) -> None:
         self._include_usage = include_usage
         self._style = style
-        self._usage = Usage()
+        self._totals = Totals()
+        self._calls = 0
+        self._calls_before = 0
+        """A client counts the calls of all turns."""
         self._notes: list[str] = []
         start = {"id": answer_id(head), "object": "chat.completion.chunk", "created": head.created, "model": head.model}
         # Built once: a token's chunk is this, its text, and a constant end.
@@ -72,15 +77,20 @@ class ChatEncoder:
             case ReasoningDelta(text=text):
                 return self._delta(b'"reasoning_content":', text)
             case ToolArgsDelta(index=index, text=text):
-                return self._delta(b'"tool_calls":', [{"index": index, "function": {"arguments": text}}])
+                return self._call_delta(index, {"function": {"arguments": text}})
             case ToolCallStarted(index=index, id=id, name=name, extra=extra):
-                return self._delta(b'"tool_calls":', [{"index": index, **(extra or {}), **_call(id, name, "")}])
+                self._calls += 1
+                return self._call_delta(index, {**(extra or {}), **_call(id, name, "")})
             case ToolCallEnded(index=index, extra=dict(extra)):
-                return self._delta(b'"tool_calls":', [{"index": index, **extra}])
+                return self._call_delta(index, extra)
+            case AttemptStarted():
+                if self._totals.attempt(event):
+                    self._calls_before = self._calls
+                return b""
             case ProviderState(dialect="chat", data={"reasoning_details": details}):
                 return self._delta(b'"reasoning_details":', details)
             case UsageReported(usage=usage):
-                self._usage = usage
+                self._totals.report(usage)
                 return b""
             case Notice(code=code, text=text) if code == NOT_CARRIED:
                 self._notes.append(text)
@@ -90,6 +100,9 @@ class ChatEncoder:
             case _:
                 # For native followers: this dialect has no place for it.
                 return b""
+
+    def _call_delta(self, index: int, call: dict[str, Any]) -> bytes:
+        return self._delta(b'"tool_calls":', [{"index": self._calls_before + index, **call}])
 
     def _delta(self, field: bytes, value: Any) -> bytes:
         role, self._role = self._role, b""
@@ -123,7 +136,7 @@ class ChatEncoder:
     def _usage_chunk(self) -> bytes:
         if not self._include_usage:
             return b""
-        return b'%b"choices":[],"usage":%b}\n\n' % (self._start, _json(write_usage(self._usage)))
+        return b'%b"choices":[],"usage":%b}\n\n' % (self._start, _json(write_usage(self._totals.total())))
 
 
 def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes: Sequence[str] = ()) -> Whole:

@@ -15,6 +15,7 @@ from headwater.dialects.messages import block
 from headwater.dialects.messages.answer import error_body, message_body, stop_body
 from headwater.dialects.messages.stream import write_usage
 from headwater.dialects.messages.write import call_block, is_object, redacted_block, text_block, thinking_block
+from headwater.dialects.totals import Totals
 from headwater.events import (
     AttemptStarted,
     Completed,
@@ -32,7 +33,6 @@ from headwater.events import (
     ToolArgsDelta,
     ToolCallEnded,
     ToolCallStarted,
-    Usage,
     UsageReported,
 )
 
@@ -48,7 +48,7 @@ def ping() -> bytes:
 class MessagesEncoder:
     def __init__(self, head: Head) -> None:
         self._head = head
-        self._usage = Usage()
+        self._totals = Totals()
         self._notes: list[str] = []
         self._stop: dict[str, Any] = {}
         self._begun = False
@@ -74,11 +74,12 @@ class MessagesEncoder:
             case ProviderState(dialect="messages"):
                 return self._in_turn(event)
             case UsageReported(usage=usage):
-                self._usage = usage
+                self._totals.report(usage)
                 return b""
-            case AttemptStarted() if self._open == "tool_use":
+            case AttemptStarted():
+                self._totals.attempt(event)
                 # Calls are counted anew from here. Text may go on.
-                return self._flush()
+                return self._flush() if self._open == "tool_use" else b""
             case Notice(code=code, text=text) if code == NOT_CARRIED:
                 self._notes.append(text)
                 return b""
@@ -92,7 +93,9 @@ class MessagesEncoder:
         match outcome:
             case Completed(reason=reason) | Incomplete(reason=reason):
                 stop = stop_body(reason, self._stop)
-                body = {"type": "message_delta", "delta": stop, "usage": write_usage(self._usage)} | noted(self._notes)
+                body = {"type": "message_delta", "delta": stop, "usage": write_usage(self._totals.total())} | noted(
+                    self._notes
+                )
                 return b"%b%bevent: message_delta\ndata: %b\n\n%b" % (
                     self._begin(),
                     self._flush(),
@@ -201,7 +204,7 @@ class MessagesEncoder:
         if self._begun:
             return b""
         self._begun = True
-        message = message_body(self._head, [], {"stop_reason": None, "stop_sequence": None}, self._usage)
+        message = message_body(self._head, [], {"stop_reason": None, "stop_sequence": None}, self._totals.total())
         return b"event: message_start\ndata: %b\n\n" % _json({"type": "message_start", "message": message})
 
 

@@ -1,0 +1,29 @@
+"""What an answer's usage adds up to, for encoders that see its events one by one."""
+
+from headwater.events import AttemptStarted, Usage
+
+
+class Totals:
+    """The sum over the turns, and over what was cut off in them; what was given up does not count."""
+
+    def __init__(self) -> None:
+        self._turn = 0
+        self._settled: Usage | None = None
+        self._this: Usage | None = None
+
+    def report(self, usage: Usage) -> None:
+        """Of this turn; a later one replaces it."""
+        self._this = usage
+
+    def attempt(self, event: AttemptStarted) -> bool:
+        """Another attempt begins. True: with a new turn."""
+        new = event.turn > self._turn
+        if new or (event.stands == "everything" and self._this is not None):
+            self._settled = self.total()
+        self._turn = event.turn
+        self._this = None
+        return new
+
+    def total(self) -> Usage:
+        this = self._this or Usage()
+        return this if self._settled is None else self._settled + this
