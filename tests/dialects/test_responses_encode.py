@@ -502,10 +502,10 @@ def carried(events: list[Event]) -> list[Event]:
     return [event for event in kept if not (isinstance(event, ProviderState) and event.dialect != "responses")]
 
 
-def without_ids(events: list[Event]) -> list[Event]:
-    """A seal's item has the id that the stream gave it."""
+def sealed(events: list[Event]) -> list[Event]:
+    """A seal's item has the id that the stream gave it, and is kept in the form that suits its text."""
     return [
-        ProviderState(event.dialect, {name: value for name, value in event.data.items() if name != "id"}, event.of)
+        ProviderState(event.dialect, {"encrypted_content": event.data["encrypted_content"]}, event.of)
         if isinstance(event, ProviderState) and event.of == "reasoning"
         else event
         for event in events
@@ -533,7 +533,7 @@ def test_decoding_what_was_encoded_gives_the_events_back(events: list[Event]) ->
     decoder = responses.decoder("call_x")
     reader = TurnReader(decoder, Accumulator(), think_tags=False)
     decoded = reader.feed(data) + reader.end("clean").events
-    assert without_ids(carried(decoded)) == [*late(carried(events)), UsageReported(USAGE)]
+    assert sealed(carried(decoded)) == [*late(carried(events)), UsageReported(USAGE)]
     assert decoder.evidence.finish in ("stop", "tool_calls")
 
 

@@ -95,7 +95,7 @@ def test_what_the_model_said_in_one_go_is_one_message() -> None:
         User((Text("Where?"),)),
         Assistant(
             (
-                Reasoning("", "responses", {"id": "rs_1", "encrypted_content": "gAAA"}),
+                Reasoning("", "responses", {"id": "rs_1", "summary": [], "encrypted_content": "gAAA"}),
                 Text("Let me look."),
                 ToolCall("call_a", "look", "{}"),
                 ToolCall("call_b", "look", "{}"),
@@ -144,7 +144,7 @@ def test_reasoning_without_a_seal_is_only_text() -> None:
 
 def test_a_seal_is_kept_without_the_text_that_it_comes_with() -> None:
     item = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "a"}]}
-    state = {"id": "rs_1", "encrypted_content": "gAAA"}
+    state = {"id": "rs_1", "encrypted_content": "gAAA", "text_is": "summary"}
     assert messages(item | {"encrypted_content": "gAAA"}) == (Assistant((Reasoning("a", "responses", state),)),)
 
 
