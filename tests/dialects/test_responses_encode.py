@@ -225,6 +225,29 @@ def test_the_answer_repeats_its_request() -> None:
     assert response["top_p"] == 1.0
 
 
+@pytest.mark.parametrize(
+    "request_fields",
+    [
+        {},
+        {"tools": [{"type": "function", "name": "look"}], "tool_choice": {"type": "function", "name": "look"}},
+        {"tools": [{"type": "function", "name": "look", "parameters": {}, "strict": True}], "tool_choice": "required"},
+        {"reasoning": {"effort": "low", "summary": "auto"}, "text": {"verbosity": "low"}, "max_output_tokens": 16},
+        {"reasoning": {"effort": "max"}, "text": {"format": {"type": "json_schema", "name": "a", "schema": {}}}},
+        {"text": {"format": {"type": "json_object"}}, "truncation": "auto", "service_tier": "flex", "user": "u"},
+        {"background": True, "stream": True, "metadata": {"a": "b"}, "previous_response_id": "resp_0"},
+        {"store": False, "instructions": "Be brief.", "temperature": 0, "top_p": 0.5, "parallel_tool_calls": False},
+        {"max_tool_calls": 1, "prompt_cache_key": "k", "safety_identifier": "s", "presence_penalty": 1},
+    ],
+)
+def test_what_is_repeated_of_a_request_is_legal_in_an_answer(request_fields: dict[str, Any]) -> None:
+    ask = responses.parse(msgspec.json.encode({"input": "Hi", **request_fields}))
+    response = streamed(TextDelta("Hi"), head=Head("run_01", 1760000000, "fast", ask.echo)).response
+    assert response is not None
+    for name in request_fields.keys() & {"background", "metadata", "store", "temperature", "tool_choice", "truncation"}:
+        assert response[name] == request_fields[name]
+    assert len(response["tools"]) == len(request_fields.get("tools", ()))
+
+
 def test_an_answer_whose_request_left_all_open_says_what_openai_would() -> None:
     response = streamed(TextDelta("Hi")).response
     assert response is not None
@@ -284,6 +307,11 @@ def test_a_calls_extras_are_given_to_clients_and_cant_pass_for_its_own_fields() 
     assert item["extra_content"] == signature["extra_content"]
     assert item["late"] == 1
     assert (item["call_id"], item["status"]) == ("call_a", "completed")
+
+
+def test_a_call_that_has_ended_grows_no_more() -> None:
+    [item] = output(ToolCallStarted(0, "call_a", "a"), ToolArgsDelta(0, "{}"), ToolCallEnded(0), ToolArgsDelta(0, " "))
+    assert item["arguments"] == "{}"
 
 
 def test_a_seal_goes_to_its_own_dialect_only() -> None:

@@ -156,6 +156,9 @@ def test_a_calls_extras_are_kept() -> None:
 def test_an_item_that_we_dont_know_travels_unread() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     assert messages(search) == (Assistant((Opaque("responses", search),)),)
+    assert messages(search, {"role": "assistant", "content": "a"}) == (
+        Assistant((Opaque("responses", search), Text("a"))),
+    )
 
 
 IMAGE = {"type": "input_image"}
@@ -280,6 +283,7 @@ def test_tools() -> None:
 def test_tool_choice() -> None:
     assert parse().request.tool_choice is None
     assert parse(tool_choice="none").request.tool_choice == "none"
+    assert parse(tool_choice="auto").request.tool_choice == "auto"
     assert parse(tools=[LOOK], tool_choice="required").request.tool_choice == "required"
     choice = {"type": "function", "name": "look"}
     assert parse(tools=[LOOK], tool_choice=choice).request.tool_choice == NamedTool("look")
@@ -308,6 +312,7 @@ def test_what_is_ours_and_how_it_is_wanted() -> None:
     ask = parse(stream=True, session_id="s", on_disconnect="continue", on_cut="continue", stream_options={})
     assert (ask.stream, ask.session_id, ask.on_disconnect, ask.on_cut) == (True, "s", "continue", "continue")
     assert ask.include_usage
+    assert (parse().stream, parse().on_cut) == (False, "end")
     assert parse(previous_response_id="resp_1").previous_response_id == "resp_1"
     assert parse(include=["reasoning.encrypted_content"]) == parse()
 
@@ -323,6 +328,8 @@ def test_the_echo_says_what_the_request_has_said() -> None:
         metadata={"a": "b"},
         store=False,
         temperature=0,
+        top_p=0.5,
+        truncation="disabled",
         previous_response_id="resp_0",
         user="u",
     )
@@ -335,6 +342,8 @@ def test_the_echo_says_what_the_request_has_said() -> None:
         "metadata": {"a": "b"},
         "store": False,
         "temperature": 0.0,
+        "top_p": 0.5,
+        "truncation": "disabled",
         "previous_response_id": "resp_0",
         "user": "u",
     }
@@ -360,6 +369,10 @@ def test_the_echo_says_what_the_request_has_said() -> None:
         ({"reasoning": {"generate_summary": "auto"}}, "reasoning.generate_summary", "unknown_parameter"),
         ({"text": {"format": {"type": "xml"}}}, "text.format.type", "invalid_value"),
         ({"text": {"format": {"type": "json_schema"}}}, "text.format", "invalid_value"),
+        ({"metadata": {"a" * 65: "b"}}, "metadata", "invalid_value"),
+        ({"metadata": {str(n): "b" for n in range(17)}}, "metadata", "invalid_value"),
+        ({"presence_penalty": -3}, "presence_penalty", "invalid_value"),
+        ({"previous_response_id": ""}, "previous_response_id", "invalid_value"),
         ({"metadata": {"a": 1}}, "metadata[...]", "invalid_value"),
         ({"session_id": ""}, "session_id", "invalid_value"),
         ({"on_disconnect": "explode"}, "on_disconnect", "invalid_value"),

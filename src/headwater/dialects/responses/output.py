@@ -126,14 +126,13 @@ class Output:
 
     def seal(self, encrypted_content: str | None) -> bytes:
         """The reasoning before it is whole; without any, a seal is a reasoning item of its own."""
-        if self._growing is None or self._growing.kind != "summary":
+        opening = b""
+        if self._item is None or self._item.data["type"] != "reasoning":
             if encrypted_content is None:
                 return b""
             opening = self.settle() + self._open_item("reasoning")
-        else:
-            opening = b""
-        assert self._item is not None
         if encrypted_content is not None:
+            assert self._item is not None
             self._item.data["encrypted_content"] = encrypted_content
         return opening + self.settle()
 
@@ -149,7 +148,6 @@ class Output:
     def _open_text(self, kind: Kind) -> tuple[bytes, _Growing]:
         form = _FORMS[kind]
         type: Literal["message", "reasoning"] = "reasoning" if kind == "summary" else "message"
-        opening = b""
         if self._item is not None and self._item.data["type"] == type:
             opening = self._close_text()
         else:
@@ -231,7 +229,10 @@ class Output:
         return opening + self.frame("response.output_item.added", output_index=index, item=item)
 
     def grow_call(self, number: int, text: str) -> bytes:
-        call = self._calls[number]
+        call = self._calls.get(number)
+        if call is None:
+            # An item that is done can't grow; its upstream said that it was.
+            return b""
         call.said.write(text)
         sequence_number = self._number
         self._number += 1
