@@ -24,7 +24,10 @@ def mended(text: str) -> str:
 
 def mended_all(value: Any) -> Any:
     """The same for every string in a JSON value."""
-    return json.loads(mended(json.dumps(value, ensure_ascii=False)))
+    try:
+        return json.loads(mended(json.dumps(value, ensure_ascii=False)))
+    except RecursionError:
+        raise FrameUnreadable("JSON that is nested too deep", b"") from None
 
 
 def string(value: Any) -> str:
