@@ -116,13 +116,12 @@ class Output:
 
     def grow(self, kind: Kind, text: str) -> bytes:
         growing = self._growing
-        opening = b""
         if growing is None or growing.kind != kind:
-            opening, growing = self._open_text(kind)
+            return self._open_text(kind) + self.grow(kind, text)
         growing.said.write(text)
         number = self._number
-        self._number += 1
-        return b'%b%b%d,"delta":%b}\n\n' % (opening, growing.start, number, _json(text))
+        self._number = number + 1
+        return b'%b%d,"delta":%b}\n\n' % (growing.start, number, _json(text))
 
     def seal(self, encrypted_content: str | None) -> bytes:
         """The reasoning before it is whole; without any, a seal is a reasoning item of its own."""
@@ -145,7 +144,7 @@ class Output:
         self._item.data.update({name: value for name, value in note.items() if name not in ("type", "annotations")})
         return closing + self.settle()
 
-    def _open_text(self, kind: Kind) -> tuple[bytes, _Growing]:
+    def _open_text(self, kind: Kind) -> bytes:
         form = _FORMS[kind]
         type: Literal["message", "reasoning"] = "reasoning" if kind == "summary" else "message"
         if self._item is not None and self._item.data["type"] == type:
@@ -157,7 +156,7 @@ class Output:
         place = {"item_id": item.data["id"], "output_index": item.index, form.index: len(item.parts)}
         opening += self.frame(form.added, **place, part={**form.part, form.field: ""})
         self._growing = _Growing(kind, _delta_start(form.delta, {**place, **form.extra}), place)
-        return opening, self._growing
+        return opening
 
     def _close_text(self, more: dict[str, Any] | None = None) -> bytes:
         growing, self._growing = self._growing, None
