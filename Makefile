@@ -26,19 +26,23 @@ docs: $(VENV)/.dev
 clean:
 	rm -rf $(VENV)
 
-$(VENV)/bin/python:
+# Touched only once there is a whole environment: one that was interrupted is made anew.
+$(VENV)/.made:
+	@command -v $(PYTHON) >/dev/null || { echo "make: there is no $(PYTHON); give another one: make PYTHON=python3.12 …" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "make: $(PYTHON) is older than 3.11; give another one: make PYTHON=python3.12 …" >&2; exit 1; }
+	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "make: $(PYTHON) can't make a virtual environment; on Debian: apt install python3-venv" >&2; exit 1; }
+	@touch $@
 
 # Each stamp is an installation as pyproject.toml and constraints.txt want it; make repeats it when they change.
-$(VENV)/.run: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/.run: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing Headwater into $(VENV) (once)…"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+$(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing Headwater and its development tools into $(VENV) (once)…"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	@touch $@ $(VENV)/.run

@@ -110,6 +110,8 @@ def test_provider_extras_stay_with_their_call() -> None:
         ('{"a":1}}', False),
         ('{"a":"\\ud83d"}', False),
         ("[" * 5000, True),
+        ('{"a":"' + '\\"' * 20_000, True),
+        ('{"a":"\\', True),
     ],
 )
 def test_torn_is_cut_off_not_badly_written(arguments: str, torn: bool) -> None:
@@ -228,6 +230,16 @@ ASKED = ApprovalAsked("c1", "look", '{"at":1}', "digest")
 def test_the_state_of_a_call(events: list[Event], state: str) -> None:
     """Started and never answered is unknown: it may have run."""
     assert folded(*CALL, *events).calls[0].state == state
+
+
+def test_a_dropped_call_is_one_that_never_ran() -> None:
+    """What was started may have run: it stays unknown, and what is done stays done."""
+    calls: list[Event] = [ToolCallStarted(n, id, id) for n, id in enumerate(["pay", "look", "wait", "ask"])]
+    ran: list[Event] = [ToolRunStarted("pay"), ToolRunStarted("look"), ToolResult("look", "ok")]
+    asked = ApprovalAsked("wait", "wait", "{}", "digest")
+    ended: list[Event] = [Notice("tool_call_dropped", "…"), RunEnded(Interrupted("crash"))]
+    states = {call.id: call.state for call in folded(*calls, *ran, asked, *ended).calls}
+    assert states == {"pay": "unknown", "look": "done", "wait": "dropped", "ask": "dropped"}
 
 
 def test_the_rest_is_there_to_be_read() -> None:

@@ -71,6 +71,7 @@ def test_every_failure_has_words() -> None:
     for case in ALL:
         if isinstance(outcome := verdict(case), Failed):
             assert outcome.message.endswith((".", "On fire"))
+            assert ("Not called" in outcome.message) == bool(case[7].calls)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +115,16 @@ def test_failures(evidence: Evidence, delivered: Delivered, reason: str) -> None
 
 def test_a_cut_names_the_tools_that_were_not_called() -> None:
     """C26: a client of a dialect has no other place to learn it."""
-    for evidence in (Evidence(), Evidence(finish="stop")):
+    for evidence in (
+        Evidence(),
+        Evidence(finish="stop"),
+        Evidence(error=ErrorObject("Boom")),
+        Evidence(unknown_finish="abort"),
+        Evidence(unreadable=FrameTooLarge(9)),
+    ):
         outcome = judge(evidence, TORN, "broken", Rules())
         assert isinstance(outcome, Failed)
-        assert "look, write" in outcome.message
+        assert outcome.message.endswith(". Not called: look, write.")
 
 
 def test_an_unknown_finish_is_named() -> None:
@@ -135,7 +142,8 @@ def test_an_unknown_finish_is_named() -> None:
     [
         ("model not loaded", ErrorObject("model not loaded")),
         ("", ErrorObject("The upstream reported an error and gave no message.")),
-        (7, ErrorObject("The upstream reported an error: 7.")),
+        (7, ErrorObject("The upstream reported an error and gave no message.")),
+        ({"message": "m", "code": "429"}, ErrorObject("m", "429", 429)),
         ({}, ErrorObject("The upstream reported an error and gave no message.")),
         ({"message": "m", "type": "t", "code": "c"}, ErrorObject("m", "t c")),
         ({"message": "m", "code": 502}, ErrorObject("m", None, 502)),
@@ -160,6 +168,10 @@ def test_errors_are_read_in_any_shape(error: Any, read: ErrorObject) -> None:
         (ErrorObject("Network connection lost."), True),
         (ErrorObject("upstream request timed out"), True),
         (ErrorObject("x", "server_error"), True),
+        (ErrorObject("Too Many Requests"), True),
+        (ErrorObject("Cut off", "upstream_error upstream_truncated"), True),
+        (ErrorObject("The upstream reported an error and gave no message."), False),
+        (ErrorObject("Invalid value for 'timeout'", "invalid_request_error"), False),
         (ErrorObject("No such model"), False),
         (ErrorObject("Overloaded", None, 400), False),
         (ErrorObject("x", None, 503), True),

@@ -97,12 +97,22 @@ class TestBeforeAnythingWasDelivered:
             "Streaming is not supported for this model",
             "Unsupported value: 'stream' does not support true with this model. Streaming is not available.",
             "stream=true is unsupported",
+            "This model doesn't support streaming.",
+            "Streaming isn’t supported here",
+            "Streaming is disabled for your account.",
+            "Your organization must be verified to stream this model.",
         ],
     )
     def test_an_upstream_that_cannot_stream_is_asked_for_the_whole(self, message: str) -> None:
         """C23: also after all retries, since it is none."""
         assert decided(refused(400, message), attempt=3) == AskWhole()
         assert isinstance(decided(refused(400, message), attempt=3, streamed=False), GiveUp)
+
+    @pytest.mark.parametrize(
+        ("status", "message"), [(503, "Upstream is not available"), (400, "Unsupported parameter: 'stream_options'")]
+    )
+    def test_other_words_with_stream_in_them_are_none_of_it(self, status: int, message: str) -> None:
+        assert not isinstance(decided(refused(status, message)), AskWhole)
 
     def test_a_message_of_our_own_is_not_mistaken_for_that(self) -> None:
         failed = Failed("upstream_truncated", "The stream is not supported by evidence.", retryable=True)
@@ -190,6 +200,7 @@ class TestStalls:
         watch = StallWatch(self.LIMITS, 0)
         watch.saw([TextDelta("x")], 1)
         watch.pause(2)
+        watch.pause(400)
         assert watch.tick(500) is None
         watch.resume(500)
         watch.resume(600)

@@ -125,13 +125,3 @@ def test_the_limit_does_not_depend_on_the_cuts(size: int, piece_bytes: int) -> N
     frames = whole.feed(data)
     assert [frame for n in range(0, len(data), piece_bytes) for frame in cut.feed(data[n : n + piece_bytes])] == frames
     assert (cut.error is None) == (whole.error is None) == (size <= 100)
-
-
-def test_time_is_linear_in_the_bytes() -> None:
-    """Counted, not timed: what is looked at again for each further byte would show as a growing line."""
-    decoder = Decoder()
-    for _ in range(20_000):
-        decoder.feed(b"x")
-    assert len(decoder._line) == 20_000
-    assert decoder.feed(b"\n\n") == []
-    assert len(decoder._line) == 0

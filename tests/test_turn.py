@@ -1,6 +1,9 @@
 """One attempt, from bytes to an outcome: limits, garbage, and nothing else than our own errors."""
 
+import json
+import re
 import tracemalloc
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,7 +11,21 @@ from hypothesis import strategies as st
 
 from headwater.accumulate import Accumulator
 from headwater.dialects import DIALECTS
-from headwater.events import Completed, Event, Failed, Interrupted, Notice, Stopped, TextDelta, ToolCallStarted
+from headwater.dialects.base import Head
+from headwater.events import (
+    Completed,
+    Entry,
+    Event,
+    Failed,
+    Interrupted,
+    Notice,
+    RunEnded,
+    Stopped,
+    TextDelta,
+    ToolCallStarted,
+    decode_entry,
+    encode_entry,
+)
 from headwater.judge import Transport
 from headwater.turn import TurnEnd, TurnReader, dropped_calls
 from tests.fixtures import FIXTURES
@@ -36,6 +53,18 @@ def test_a_frame_past_the_limit_is_too_large() -> None:
     end = read(TEXT, b"data: " + b"x" * 200, frame_limit_bytes=150)
     assert end.events == [TextDelta("Hello")]
     assert end.outcome == Failed("too_large", "The upstream sent more than 150 bytes without an end.")
+
+
+def test_what_ends_within_the_limit_is_no_worse_for_what_follows() -> None:
+    good = TEXT + b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    assert read(good + b"x" * 100, limit_bytes=len(good)).outcome == Completed("stop")
+
+
+def test_more_calls_than_anybody_makes_are_not_read() -> None:
+    call = b'data: {"choices":[{"delta":{"tool_calls":[{"index":%d,"id":"c%d","function":{"name":"n"}}]}}]}\n\n'
+    end = read(b"".join(call % (n, n) for n in range(1100)))
+    assert isinstance(end.outcome, Failed)
+    assert "1000 tool calls" in end.outcome.message
 
 
 def test_a_whole_body_past_the_limit_is_too_large() -> None:
@@ -74,6 +103,45 @@ def test_a_stop_drops_the_calls_that_were_asked_for() -> None:
 
 
 # ---------------------------------------------------------------------- fuzz
+
+DEEP: Any = "x"
+for _ in range(400):
+    DEEP = [{"text": DEEP}]
+ODD: list[Any] = [
+    None,
+    True,
+    -1,
+    1e300,
+    float("inf"),
+    float("nan"),
+    "",
+    "\ud83d",
+    "\ude00x",
+    "null",
+    [],
+    {},
+    ["\ud800"],
+]
+ODD += [{"\ud800": "\udc00"}, {"error": {"error": "\ud800"}}, [[]], {"type": "text", "text": ["\ud800"]}, DEEP]
+
+
+def is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True
+
+
+def writable(events: list[Event]) -> None:
+    """Whatever was read can be kept, read back as it is, and shown in every dialect."""
+    for seq, event in enumerate(events):
+        assert decode_entry(encode_entry(Entry(seq, 0.0, event))).event == event
+    for dialect in DIALECTS.values():
+        encoder = dialect.encoder(Head("run_1", 1760000000, "m"), include_usage=True, style="error")
+        for event in events:
+            encoder.encode(event)
+
 
 _WORDS = [
     b"data: ",
@@ -114,7 +182,9 @@ def test_garbage_gives_an_outcome_and_never_an_exception(
     one = whole.feed(data)
     two = pieces.feed(data[:cut]) + pieces.feed(data[cut:])
     assert one == two
-    assert whole.end(transport) == pieces.end(transport)
+    end = whole.end(transport)
+    assert end == pieces.end(transport)
+    writable([*one, *end.events, RunEnded(end.outcome)])
 
 
 @given(data=st.data())
@@ -124,7 +194,28 @@ def test_damaged_streams_give_an_outcome_and_never_an_exception(data: st.DataObj
     for _ in range(data.draw(st.integers(1, 5))):
         if damaged:
             damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
-    fixture.read([bytes(damaged)])
+    end = fixture.read([bytes(damaged)])
+    writable([*end.events, RunEnded(end.outcome)])
+
+
+@each_dialect
+@given(data=st.data())
+def test_odd_values_anywhere_give_an_outcome_and_events_that_can_be_kept(dialect: str, data: st.DataObject) -> None:
+    """One value of one frame of a recorded stream is replaced by something that nobody expects there."""
+    fixture = data.draw(st.sampled_from([fixture for fixture in FIXTURES if fixture.dialect == dialect]))
+    frames = [json.loads(line) for line in re.findall(rb"data: (\{.*\})", fixture.data) if is_json(line)]
+    if frames:
+        frame = data.draw(st.sampled_from(frames))
+        place: Any = frame
+        while isinstance(place, dict | list) and place:
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            key = data.draw(st.sampled_from(keys))
+            if not isinstance(place[key], dict | list) or not place[key] or data.draw(st.booleans()):
+                place[key] = data.draw(st.sampled_from(ODD))
+                break
+            place = place[key]
+        end = fixture.read([b"data: %b\n\n" % json.dumps(frame).encode() for frame in frames])
+        writable([*end.events, RunEnded(end.outcome)])
 
 
 @each_dialect

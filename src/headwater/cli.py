@@ -44,9 +44,9 @@ def serve(
             f"headwater: refusing to listen on {host}: without keys only loopback is safe. Use 127.0.0.1.", err=True
         )
         raise typer.Exit(2)
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
+        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(2048)
     except OSError as error:

@@ -146,6 +146,7 @@ def _failed(reason: FailureReason, message: str) -> Failed:
 # Words for an error that another try may not meet; and those of one that it will.
 _PASSING: Final = re.compile(
     r"overload|rate.?limit|too many requests|timed?.?out|unavailable|server.?error|internal.?error|api.?error"
+    r"|truncated|stalled|unreachable"
     r"|\b(connection|network|socket|stream)\b.{0,20}(lost|reset|closed|error|abort|refused|interrupt|disconnect|terminated)",
     re.IGNORECASE,
 )

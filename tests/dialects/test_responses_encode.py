@@ -225,6 +225,29 @@ def test_the_answer_repeats_its_request() -> None:
     assert response["top_p"] == 1.0
 
 
+@pytest.mark.parametrize(
+    "request_fields",
+    [
+        {},
+        {"tools": [{"type": "function", "name": "look"}], "tool_choice": {"type": "function", "name": "look"}},
+        {"tools": [{"type": "function", "name": "look", "parameters": {}, "strict": True}], "tool_choice": "required"},
+        {"reasoning": {"effort": "low", "summary": "auto"}, "text": {"verbosity": "low"}, "max_output_tokens": 16},
+        {"reasoning": {"effort": "max"}, "text": {"format": {"type": "json_schema", "name": "a", "schema": {}}}},
+        {"text": {"format": {"type": "json_object"}}, "truncation": "auto", "service_tier": "flex", "user": "u"},
+        {"background": True, "stream": True, "metadata": {"a": "b"}, "previous_response_id": "resp_0"},
+        {"store": False, "instructions": "Be brief.", "temperature": 0, "top_p": 0.5, "parallel_tool_calls": False},
+        {"max_tool_calls": 1, "prompt_cache_key": "k", "safety_identifier": "s", "presence_penalty": 1},
+    ],
+)
+def test_what_is_repeated_of_a_request_is_legal_in_an_answer(request_fields: dict[str, Any]) -> None:
+    ask = responses.parse(msgspec.json.encode({"input": "Hi", **request_fields}))
+    response = streamed(TextDelta("Hi"), head=Head("run_01", 1760000000, "fast", ask.echo)).response
+    assert response is not None
+    for name in request_fields.keys() & {"background", "metadata", "store", "temperature", "tool_choice", "truncation"}:
+        assert response[name] == request_fields[name]
+    assert len(response["tools"]) == len(request_fields.get("tools", ()))
+
+
 def test_an_answer_whose_request_left_all_open_says_what_openai_would() -> None:
     response = streamed(TextDelta("Hi")).response
     assert response is not None
@@ -284,6 +307,11 @@ def test_a_calls_extras_are_given_to_clients_and_cant_pass_for_its_own_fields() 
     assert item["extra_content"] == signature["extra_content"]
     assert item["late"] == 1
     assert (item["call_id"], item["status"]) == ("call_a", "completed")
+
+
+def test_a_call_that_has_ended_grows_no_more() -> None:
+    [item] = output(ToolCallStarted(0, "call_a", "a"), ToolArgsDelta(0, "{}"), ToolCallEnded(0), ToolArgsDelta(0, " "))
+    assert item["arguments"] == "{}"
 
 
 def test_a_seal_goes_to_its_own_dialect_only() -> None:
@@ -502,10 +530,10 @@ def carried(events: list[Event]) -> list[Event]:
     return [event for event in kept if not (isinstance(event, ProviderState) and event.dialect != "responses")]
 
 
-def without_ids(events: list[Event]) -> list[Event]:
-    """A seal's item has the id that the stream gave it."""
+def sealed(events: list[Event]) -> list[Event]:
+    """A seal's item has the id that the stream gave it, and is kept in the form that suits its text."""
     return [
-        ProviderState(event.dialect, {name: value for name, value in event.data.items() if name != "id"}, event.of)
+        ProviderState(event.dialect, {"encrypted_content": event.data["encrypted_content"]}, event.of)
         if isinstance(event, ProviderState) and event.of == "reasoning"
         else event
         for event in events
@@ -533,7 +561,7 @@ def test_decoding_what_was_encoded_gives_the_events_back(events: list[Event]) ->
     decoder = responses.decoder("call_x")
     reader = TurnReader(decoder, Accumulator(), think_tags=False)
     decoded = reader.feed(data) + reader.end("clean").events
-    assert without_ids(carried(decoded)) == [*late(carried(events)), UsageReported(USAGE)]
+    assert sealed(carried(decoded)) == [*late(carried(events)), UsageReported(USAGE)]
     assert decoder.evidence.finish in ("stop", "tool_calls")
 
 
@@ -558,7 +586,7 @@ def test_an_outcome_is_no_better_for_having_passed_through_another_headwater(
             assert "'cancelled'" in end.outcome.message
         case Failed() | Interrupted():
             assert isinstance(end.outcome, Failed)
-            assert end.outcome.message == endings.words(outcome)
+            assert end.outcome.message.startswith(endings.words(outcome))
 
 
 def test_a_whole_message_of_every_part() -> None:

@@ -95,7 +95,7 @@ def test_what_the_model_said_in_one_go_is_one_message() -> None:
         User((Text("Where?"),)),
         Assistant(
             (
-                Reasoning("", "responses", {"id": "rs_1", "encrypted_content": "gAAA"}),
+                Reasoning("", "responses", {"id": "rs_1", "summary": [], "encrypted_content": "gAAA"}),
                 Text("Let me look."),
                 ToolCall("call_a", "look", "{}"),
                 ToolCall("call_b", "look", "{}"),
@@ -144,7 +144,7 @@ def test_reasoning_without_a_seal_is_only_text() -> None:
 
 def test_a_seal_is_kept_without_the_text_that_it_comes_with() -> None:
     item = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "a"}]}
-    state = {"id": "rs_1", "encrypted_content": "gAAA"}
+    state = {"id": "rs_1", "encrypted_content": "gAAA", "text_is": "summary"}
     assert messages(item | {"encrypted_content": "gAAA"}) == (Assistant((Reasoning("a", "responses", state),)),)
 
 
@@ -156,6 +156,9 @@ def test_a_calls_extras_are_kept() -> None:
 def test_an_item_that_we_dont_know_travels_unread() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     assert messages(search) == (Assistant((Opaque("responses", search),)),)
+    assert messages(search, {"role": "assistant", "content": "a"}) == (
+        Assistant((Opaque("responses", search), Text("a"))),
+    )
 
 
 IMAGE = {"type": "input_image"}
@@ -280,6 +283,7 @@ def test_tools() -> None:
 def test_tool_choice() -> None:
     assert parse().request.tool_choice is None
     assert parse(tool_choice="none").request.tool_choice == "none"
+    assert parse(tool_choice="auto").request.tool_choice == "auto"
     assert parse(tools=[LOOK], tool_choice="required").request.tool_choice == "required"
     choice = {"type": "function", "name": "look"}
     assert parse(tools=[LOOK], tool_choice=choice).request.tool_choice == NamedTool("look")
@@ -308,6 +312,7 @@ def test_what_is_ours_and_how_it_is_wanted() -> None:
     ask = parse(stream=True, session_id="s", on_disconnect="continue", on_cut="continue", stream_options={})
     assert (ask.stream, ask.session_id, ask.on_disconnect, ask.on_cut) == (True, "s", "continue", "continue")
     assert ask.include_usage
+    assert (parse().stream, parse().on_cut) == (False, "end")
     assert parse(previous_response_id="resp_1").previous_response_id == "resp_1"
     assert parse(include=["reasoning.encrypted_content"]) == parse()
 
@@ -323,6 +328,8 @@ def test_the_echo_says_what_the_request_has_said() -> None:
         metadata={"a": "b"},
         store=False,
         temperature=0,
+        top_p=0.5,
+        truncation="disabled",
         previous_response_id="resp_0",
         user="u",
     )
@@ -335,6 +342,8 @@ def test_the_echo_says_what_the_request_has_said() -> None:
         "metadata": {"a": "b"},
         "store": False,
         "temperature": 0.0,
+        "top_p": 0.5,
+        "truncation": "disabled",
         "previous_response_id": "resp_0",
         "user": "u",
     }
@@ -360,6 +369,10 @@ def test_the_echo_says_what_the_request_has_said() -> None:
         ({"reasoning": {"generate_summary": "auto"}}, "reasoning.generate_summary", "unknown_parameter"),
         ({"text": {"format": {"type": "xml"}}}, "text.format.type", "invalid_value"),
         ({"text": {"format": {"type": "json_schema"}}}, "text.format", "invalid_value"),
+        ({"metadata": {"a" * 65: "b"}}, "metadata", "invalid_value"),
+        ({"metadata": {str(n): "b" for n in range(17)}}, "metadata", "invalid_value"),
+        ({"presence_penalty": -3}, "presence_penalty", "invalid_value"),
+        ({"previous_response_id": ""}, "previous_response_id", "invalid_value"),
         ({"metadata": {"a": 1}}, "metadata[...]", "invalid_value"),
         ({"session_id": ""}, "session_id", "invalid_value"),
         ({"on_disconnect": "explode"}, "on_disconnect", "invalid_value"),

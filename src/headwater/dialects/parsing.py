@@ -16,7 +16,7 @@ T = TypeVar("T", bound=Struct)
 
 SessionId = Annotated[str, Meta(min_length=1, max_length=128)]
 
-_WITH_PATH: Final = re.compile(r"(?s)(.*?)(?: - at `\$\.?(.*)`)?")
+_WITH_PATH: Final = re.compile(r"(?s)(.*?)(?: - at (?:`key` in )?`\$\.?(.*)`)?")
 _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 
 

@@ -60,7 +60,7 @@ class ResponsesDecoder:
             self._end_with("", mended_all(load(frame.data)), out)
         elif event.error or type == "error":
             # Flat, nested, or both: tests/wire/responses/error_flat.sse, error_nested.sse, error_hybrid.sse
-            self.evidence.error = read_error(event.error or load(frame.data) | {"type": None})
+            self.evidence.error = read_error(event.error or mended_all(load(frame.data)) | {"type": None})
 
     def whole(self, body: bytes, out: list[Event]) -> None:
         self.feed(Frame(load_body(body)), out)

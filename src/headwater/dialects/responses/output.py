@@ -116,24 +116,22 @@ class Output:
 
     def grow(self, kind: Kind, text: str) -> bytes:
         growing = self._growing
-        opening = b""
         if growing is None or growing.kind != kind:
-            opening, growing = self._open_text(kind)
+            return self._open_text(kind) + self.grow(kind, text)
         growing.said.write(text)
         number = self._number
-        self._number += 1
-        return b'%b%b%d,"delta":%b}\n\n' % (opening, growing.start, number, _json(text))
+        self._number = number + 1
+        return b'%b%d,"delta":%b}\n\n' % (growing.start, number, _json(text))
 
     def seal(self, encrypted_content: str | None) -> bytes:
         """The reasoning before it is whole; without any, a seal is a reasoning item of its own."""
-        if self._growing is None or self._growing.kind != "summary":
+        opening = b""
+        if self._item is None or self._item.data["type"] != "reasoning":
             if encrypted_content is None:
                 return b""
             opening = self.settle() + self._open_item("reasoning")
-        else:
-            opening = b""
-        assert self._item is not None
         if encrypted_content is not None:
+            assert self._item is not None
             self._item.data["encrypted_content"] = encrypted_content
         return opening + self.settle()
 
@@ -146,10 +144,9 @@ class Output:
         self._item.data.update({name: value for name, value in note.items() if name not in ("type", "annotations")})
         return closing + self.settle()
 
-    def _open_text(self, kind: Kind) -> tuple[bytes, _Growing]:
+    def _open_text(self, kind: Kind) -> bytes:
         form = _FORMS[kind]
         type: Literal["message", "reasoning"] = "reasoning" if kind == "summary" else "message"
-        opening = b""
         if self._item is not None and self._item.data["type"] == type:
             opening = self._close_text()
         else:
@@ -159,7 +156,7 @@ class Output:
         place = {"item_id": item.data["id"], "output_index": item.index, form.index: len(item.parts)}
         opening += self.frame(form.added, **place, part={**form.part, form.field: ""})
         self._growing = _Growing(kind, _delta_start(form.delta, {**place, **form.extra}), place)
-        return opening, self._growing
+        return opening
 
     def _close_text(self, more: dict[str, Any] | None = None) -> bytes:
         growing, self._growing = self._growing, None
@@ -231,7 +228,10 @@ class Output:
         return opening + self.frame("response.output_item.added", output_index=index, item=item)
 
     def grow_call(self, number: int, text: str) -> bytes:
-        call = self._calls[number]
+        call = self._calls.get(number)
+        if call is None:
+            # An item that is done can't grow; its upstream said that it was.
+            return b""
         call.said.write(text)
         sequence_number = self._number
         self._number += 1

@@ -11,6 +11,10 @@ from headwater.dialects.lenient import objects, string
 # Parts are paragraphs of their own, which their texts alone don't say.
 BETWEEN_PARTS: Final = "\n\n"
 
+_PART_TYPES: Final = {"summary": "summary_text", "content": "reasoning_text"}
+# Ours, in a state: the field of the item that its text is all of.
+_TEXT_IS: Final = "text_is"
+
 
 def text_of(item: dict[str, Any]) -> str:
     """All that a person can read of it, parts of the summary first."""
@@ -20,22 +24,17 @@ def text_of(item: dict[str, Any]) -> str:
 
 def state_of(item: dict[str, Any], text: str) -> dict[str, Any]:
     """The item without its text, if that and `text` are enough to rebuild it; else all of it."""
-    kept = {name: value for name, value in item.items() if name not in ("type", "status")}
-    for field in ("summary", "content"):
-        lean = {name: value for name, value in kept.items() if name != field}
+    kept = {name: value for name, value in item.items() if name not in ("type", "status", _TEXT_IS)}
+    for place in _PART_TYPES:
+        lean = {name: value for name, value in kept.items() if name != place} | {_TEXT_IS: place}
         if rebuilt(text, lean) == {"type": "reasoning", **kept}:
             return lean
-    # Text that the item itself does not have is not to be put into it.
-    return kept if "content" in kept or kept.get("summary") else {**kept, "content": None}
+    return kept
 
 
 def rebuilt(text: str, state: dict[str, Any]) -> dict[str, Any]:
-    item = {"type": "reasoning", **state}
-    if item.get("content", ...) is None:
-        del item["content"]
-        return item
-    if "summary" not in item:
-        item["summary"] = [{"type": "summary_text", "text": text}] if text else []
-    elif text and not item["summary"] and "content" not in item:
-        item["content"] = [{"type": "reasoning_text", "text": text}]
+    item = {"type": "reasoning", "summary": [], **state}
+    place = item.pop(_TEXT_IS, None)
+    if place is not None:
+        item[place] = [{"type": _PART_TYPES[place], "text": text}]
     return item

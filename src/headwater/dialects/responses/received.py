@@ -67,7 +67,7 @@ class Received:
     def __init__(self, call_id_prefix: str) -> None:
         self._prefix = call_id_prefix
         self._items: list[Item] = []
-        self._by_key: dict[int | str, Item] = {}
+        self._by_key: dict[int | str | None, Item] = {}
         """The item that each of the upstream's indexes means by now."""
         self._call_ids: list[str] = []
         self.cut_item = False
@@ -84,9 +84,10 @@ class Received:
         text = event.delta
         if not text:
             return
-        item = self._by_key.get(event.key)
+        # The index itself, before `key`: this is the way of every token.
+        item = self._by_key.get(event.output_index)
         if item is None or item.done:
-            item = self._new(event.key, _KIND[field], event.item_id)
+            item = self._open(event, _KIND[field])
         said = item.said.get((field, part))
         if said is None:
             said = self._begin_part(item, field, part, out)
@@ -99,10 +100,7 @@ class Received:
         self._rest(item or self._new(event.key, _KIND[field], event.item_id), field, part, text, out)
 
     def arguments(self, event: StreamEvent, out: list[Event]) -> None:
-        item = self._by_key.get(event.key)
-        if item is None or item.done:
-            item = self._new(event.key, "function_call", event.item_id)
-        call = item.call
+        call = self._open(event, "function_call").call
         if call.index < 0:
             # The item was not announced: tests/wire/responses/call_not_added.sse
             call.early += event.delta
@@ -153,6 +151,11 @@ class Received:
         for item in self._items:
             self._start(item, {"id": item.id, "name": item.call.late_name}, out)
             self._end_call(item.call, "", {}, out)
+
+    def _open(self, event: StreamEvent, kind: str) -> Item:
+        """The item that a delta is for."""
+        item = self._by_key.get(event.key)
+        return item if item is not None and not item.done else self._new(event.key, kind, event.item_id)
 
     def _new(self, key: int | str, kind: str, id: str) -> Item:
         item = self._by_key[key] = Item(kind, id)
