@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from headwater.accumulate import Accumulator
 from headwater.dialects import DIALECTS
 from headwater.dialects.base import Head
+from headwater.dialects.chat.decode import ChatDecoder
 from headwater.events import (
     Completed,
     Entry,
@@ -27,6 +28,7 @@ from headwater.events import (
     encode_entry,
 )
 from headwater.judge import Transport
+from headwater.sse import Frame
 from headwater.turn import TurnEnd, TurnReader, dropped_calls
 from tests.fixtures import FIXTURES
 
@@ -86,6 +88,22 @@ def test_a_whole_body_is_activity_while_it_comes() -> None:
     for piece in (b'{"choi', b'ces":', b"[]}"):
         reader.feed(piece)
     assert reader.activity == 3
+
+
+class BottomlessDecoder(ChatDecoder):
+    """As any decoder may turn out to be, for a frame that is nested deeply enough."""
+
+    def feed(self, frame: Frame, out: list[Event]) -> None:
+        raise RecursionError
+
+
+@pytest.mark.parametrize("data", [b"data: {}\n\n", b"{}"])
+def test_what_is_nested_too_deeply_is_unreadable(data: bytes) -> None:
+    reader = TurnReader(BottomlessDecoder("call"), Accumulator())
+    reader.feed(data)
+    outcome = reader.end("clean").outcome
+    assert isinstance(outcome, Failed)
+    assert "nested too deeply" in outcome.message
 
 
 def test_a_stop_drops_the_calls_that_were_asked_for() -> None:
