@@ -33,12 +33,14 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8790,
 ) -> None:
     """Serve the page until interrupted."""
+    import errno
     import socket
 
     import uvicorn
 
     from headwater.server.app import build_app
 
+    host = host.strip("[]")
     if not _is_loopback(host):
         typer.echo(
             f"headwater: refusing to listen on {host}: without keys only loopback is safe. Use 127.0.0.1.", err=True

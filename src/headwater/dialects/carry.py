@@ -284,7 +284,7 @@ class Answered(Struct, frozen=True):
     messages: Fate = CARRIED
 
 
-_OWN: Final = dropped("Only a client of the upstream's own dialect can read it.")
+_OWN: Final = dropped("Told only where the upstream speaks this dialect, too.")
 
 ANSWERED: Final = (
     Answered("text, as it comes"),
