@@ -33,7 +33,6 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8790,
 ) -> None:
     """Serve the page until interrupted."""
-    import errno
     import socket
 
     import uvicorn
