@@ -33,6 +33,7 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8790,
 ) -> None:
     """Serve the page until interrupted."""
+    import errno
     import socket
 
     import uvicorn
@@ -51,9 +52,8 @@ def serve(
         listener.bind((host, port))
         listener.listen(2048)
     except OSError as error:
-        typer.echo(
-            f"headwater: can't listen on {host}:{port}: {error.strerror}. Try --port 0 for any free one.", err=True
-        )
+        hint = " Try another --port; 0 takes any free one." if error.errno == errno.EADDRINUSE else ""
+        typer.echo(f"headwater: can't listen on {host}:{port}: {error.strerror}.{hint}", err=True)
         raise typer.Exit(1) from None
     name = f"[{host}]" if ":" in host else host
     typer.echo(f"Headwater {headwater.__version__} serves http://{name}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
