@@ -137,11 +137,7 @@ class Accumulator:
         """What the judge needs to know of this turn."""
         calls = self.turn_calls
         return Delivered(
-            text=any(
-                part.kind != "reasoning" and part.buffer.getvalue().strip()
-                for part in self._parts
-                if type(part) is _Piece
-            ),
+            text=any(map(_is_answer, self._parts)),
             calls=tuple(call.name for call in calls),
             torn=tuple(call.name for call in calls if call.torn),
         )
@@ -288,6 +284,17 @@ _APPLY: Final[dict[type[Event], Callable[[Accumulator, Any], None]]] = {
     ApprovalGiven: Accumulator._on_approved,
     RunEnded: Accumulator._on_ended,
 }
+
+
+def _is_answer(part: _Piece | Call | ProviderState) -> bool:
+    """Something to see: text, or an item of a tool that the provider runs itself."""
+    if type(part) is _Piece:
+        return part.kind != "reasoning" and bool(part.buffer.getvalue().strip())
+    if type(part) is ProviderState:
+        type_ = str(part.data.get("type"))
+        # Remarks on a text are no answer by themselves.
+        return type_ != "message" and not type_.startswith("headwater.")
+    return False
 
 
 def _finished(part: _Piece | Call | ProviderState) -> Text | Reasoning | ToolCall | Opaque:

@@ -41,6 +41,8 @@ class CallTracker:
         self._by_id: dict[str, _Call] = {}
         self._taken: set[str] = set()
         self._last: _Call | None = None
+        self.went_on = False
+        """A call went on after the upstream had ended it."""
 
     @property
     def nameless(self) -> bool:
@@ -71,6 +73,10 @@ class CallTracker:
 
     def _add(self, call: _Call, delta: dict[str, Any], name: str, text: str, out: list[Event]) -> None:
         extra = {key: value for key, value in delta.items() if key not in _FIELDS}
+        if call.ended:
+            # White space may follow; anything else says that it was not whole: tests/wire/chat/call_goes_on.sse
+            self.went_on = self.went_on or bool(text.strip())
+            return
         if text:
             call.said.append(text)
         if call.name:

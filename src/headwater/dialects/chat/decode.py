@@ -95,6 +95,8 @@ class ChatDecoder:
             out.append(UsageReported(read_usage(self._usage)))
         if self._calls.nameless:
             self.evidence.contradiction = "a tool call never got its name"
+        elif self._calls.went_on:
+            self.evidence.contradiction = "a tool call went on after it"
 
     def _choice(self, choice: Choice, out: list[Event]) -> None:
         before = len(out)

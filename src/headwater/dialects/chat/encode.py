@@ -102,7 +102,7 @@ class ChatEncoder:
                 return b""
 
     def _call_delta(self, index: int, call: dict[str, Any]) -> bytes:
-        return self._delta(b'"tool_calls":', [{"index": self._calls_before + index, **call}])
+        return self._delta(b'"tool_calls":', [{**call, "index": self._calls_before + index}])
 
     def _delta(self, field: bytes, value: Any) -> bytes:
         role, self._role = self._role, b""

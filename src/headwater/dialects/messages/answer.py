@@ -81,7 +81,7 @@ def _content(message: Assistant) -> list[dict[str, Any]]:
                 content.append({**(part.extra or {}), **call_block(part)})
             case Opaque(dialect="messages", data=data):
                 if _is(part, CITATIONS):
-                    if content and content[-1]["type"] == "text" and data["citations"]:
+                    if content and content[-1].get("type") == "text" and data["citations"]:
                         content[-1]["citations"] = data["citations"]
                 elif not _is(part, STOP):
                     content.append(data)

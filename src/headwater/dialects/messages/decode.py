@@ -49,7 +49,7 @@ class MessagesDecoder:
     def __init__(self, call_id_prefix: str) -> None:
         self.evidence = Evidence()
         self._prefix = call_id_prefix
-        self._ids: list[str] = []
+        self._ids: dict[str, int] = {}
         self._open: dict[int, Block] = {}
         """The blocks that have not ended, by the upstream's index."""
         self._usage: dict[str, Any] = {}
@@ -66,7 +66,7 @@ class MessagesDecoder:
         # The type may be in the frame's name alone: tests/wire/messages/type_in_name.sse
         kind = event.type or frame.event or ""
         if kind == "error" or frame.event == "error" or event.error:
-            self.evidence.error = read_stream_error(event.error or load(frame.data))
+            self.evidence.error = read_stream_error(event.error or mended_all(load(frame.data)))
             return
         if (handle := _HANDLERS.get(kind)) is not None:
             handle(self, event, frame.data, out)
@@ -177,8 +177,9 @@ class MessagesDecoder:
             case "tool_use" if block.get("name"):
                 id = string(block.get("id"))
                 index = len(self._ids)
-                self._ids.append(f"{self._prefix}_{index}" if not id or id in self._ids else id)
-                return CallBlock(block, index, self._ids[-1], out)
+                own = f"{self._prefix}_{index}" if not id or id in self._ids else id
+                self._ids[own] = index
+                return CallBlock(block, index, own, out)
             case "tool_use":
                 self._contradict("it sent a tool call without a name")
                 return None

@@ -54,7 +54,7 @@ def read_lenient(data: bytes) -> StreamEvent:
         object_or_none(mended_all(loaded.get("content_block"))),
         object_or_none(loaded.get("message")),
         object_or_none(loaded.get("usage")),
-        loaded.get("error"),
+        mended_all(loaded.get("error")),
     )
 
 

@@ -37,6 +37,7 @@ from headwater.dialects.messages.write import (
 
 _ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 MAX_NAME_CHARS: Final = 128
+_SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 _THINKING: Final = ("thinking", "redacted_thinking")
 _CALL_EXTRAS: Final = ("caller", "toolset_name")
 _NO_OUTPUT: Final = "(no output)"
@@ -186,21 +187,27 @@ def _thinking_first(blocks: list[Block]) -> list[Block]:
     while blocks and blocks[-1]["type"] in _THINKING:
         blocks = blocks[:-1]
     starts_so = bool(blocks) and blocks[0]["type"] in _THINKING
-    if starts_so or any(block["type"] == "server_tool_use" for block in blocks):
+    if starts_so or any(block["type"] in _SERVER_CALLS for block in blocks):
         return blocks
     return sorted(blocks, key=lambda block: block["type"] not in _THINKING)
 
 
 def _without_unanswered(blocks: list[Block]) -> list[Block]:
     """Calls of the provider's own tools whose result never came, and results whose call is gone."""
-    asked = {block.get("id") for block in blocks if block["type"] == "server_tool_use"}
-    answered = {block.get("tool_use_id") for block in blocks}
+    asked = {_id(block, "id") for block in blocks if block["type"] in _SERVER_CALLS}
+    answered = {_id(block, "tool_use_id") for block in blocks}
     return [
         block
         for block in blocks
-        if (block["type"] != "server_tool_use" or block.get("id") in answered)
-        and ("tool_use_id" not in block or block["tool_use_id"] in asked)
+        if (block["type"] not in _SERVER_CALLS or _id(block, "id") in answered)
+        and ("tool_use_id" not in block or _id(block, "tool_use_id") in asked)
     ]
+
+
+def _id(block: Block, name: str) -> str | None:
+    """A client, or an upstream, may have put anything there."""
+    given = block.get(name)
+    return given if isinstance(given, str) else None
 
 
 def limit_marks(tools: list[Block], history: History, marks: int) -> None:

@@ -39,7 +39,10 @@ def write_input(messages: Sequence[Message], target: Target, declared: Sequence[
     for message in settled(messages, lambda _, id: 0 < len(id) <= _CALL_ID_CHARS):
         history.add(message)
     # An item that stands twice (a history put together from two) is refused: its id is taken.
-    by_id = {item.get("id") or number: item for number, item in enumerate(history.items)}
+    by_id = {
+        ("id", id) if isinstance(id := item.get("id"), str) else ("number", number): item
+        for number, item in enumerate(history.items)
+    }
     return list(by_id.values()) or [{"type": "message", "role": "user", "content": NOTHING_SAID}]
 
 
@@ -89,7 +92,7 @@ class _History:
                 case ToolCall():
                     self.items += [*thoughts, _call(part, own, self._declared)]
                     thoughts = []
-                case Opaque(dialect="responses", data=data) if ours and data.get("type") not in _NOT_AGAIN:
+                case Opaque(dialect="responses", data=data) if ours and str(data.get("type")) not in _NOT_AGAIN:
                     self.items += [*thoughts, data]
                     thoughts = []
                 case Opaque():

@@ -247,7 +247,7 @@ class Received:
         """What the deltas have left out. The same arguments written otherwise are none of it."""
         shown = call.said.getvalue()
         whole = arguments or call.early
-        if call.index >= 0 and whole.startswith(shown) and whole != shown:
+        if call.index >= 0 and not call.ended and whole.startswith(shown) and whole != shown:
             call.said.write(whole[len(shown) :])
             out.append(ToolArgsDelta(call.index, whole[len(shown) :]))
 
