@@ -109,6 +109,7 @@ class CallBlock:
     def __init__(self, block: dict[str, Any], index: int, id: str, out: list[Event]) -> None:
         self._index = index
         self._begun = False
+        self._halves = Halves()
         whole = block.get("input")
         self._whole = json.dumps(whole, ensure_ascii=False) if whole else ""
         """The arguments, of an upstream that sends them at once: tests/wire/messages/call_whole_input.sse"""
@@ -118,12 +119,15 @@ class CallBlock:
     def grow(self, delta: Delta, data: bytes, out: list[Event]) -> None:
         if delta.partial_json:
             self._begun = True
-            out.append(ToolArgsDelta(self._index, mended(delta.partial_json)))
+            if text := self._halves.join(delta.partial_json):
+                out.append(ToolArgsDelta(self._index, text))
 
     def end(self, out: list[Event]) -> None:
         if not self._begun:
             # No arguments are none, not torn ones: tests/wire/messages/call_no_arguments.sse
             out.append(ToolArgsDelta(self._index, self._whole or "{}"))
+        if rest := self._halves.rest():
+            out.append(ToolArgsDelta(self._index, rest))
         out.append(ToolCallEnded(self._index))
 
 
@@ -133,19 +137,23 @@ class OpaqueBlock:
     def __init__(self, block: dict[str, Any]) -> None:
         self.name = string(block.get("type"))
         self._block = dict(block)
-        self._json = ""
+        self._json: list[str] = []
+        self._texts: dict[str, list[str]] = {}
 
     def grow(self, delta: Delta, data: bytes, out: list[Event]) -> None:
-        self._json += delta.partial_json or ""
+        if delta.partial_json:
+            self._json.append(delta.partial_json)
         # Read again, since a delta of an unknown kind has fields of an unknown name.
         for key, value in mended_all(load_object(data)["delta"]).items():
             if key in ("type", "partial_json"):
                 continue
-            before = self._block.get(key)
-            both_text = isinstance(value, str) and isinstance(before, str)
-            self._block[key] = before + value if both_text else value
+            if isinstance(value, str) and isinstance(before := self._block.get(key), str):
+                self._texts.setdefault(key, [before]).append(value)
+            else:
+                self._block[key] = value
 
     def end(self, out: list[Event]) -> None:
+        self._block |= {key: "".join(pieces) for key, pieces in self._texts.items()}
         if self._json:
-            self._block["input"] = mended_all(load_object(mended(self._json).encode()))
+            self._block["input"] = mended_all(load_object(mended("".join(self._json)).encode()))
         out.append(ProviderState("messages", self._block))

@@ -45,7 +45,7 @@ _CALL_FIELDS: Final = frozenset({"id", "type", "call_id", "name", "arguments", "
 class _Call(Struct):
     index: int = -1
     """Among those that have started: which needs a name."""
-    early: str = ""
+    early: list[str] = field(default_factory=list)
     """Arguments that may be sent again, or came before the name."""
     late_name: str = ""
     """From where no call id comes with it: used only if nothing better does."""
@@ -103,14 +103,15 @@ class Received:
         call = self._open(event, "function_call").call
         if call.index < 0:
             # The item was not announced: tests/wire/responses/call_not_added.sse
-            call.early += event.delta
+            call.early.append(event.delta)
         elif event.delta:
             call.said.write(event.delta)
             out.append(ToolArgsDelta(call.index, event.delta))
 
     def whole_arguments(self, event: StreamEvent, out: list[Event]) -> None:
         item = self._by_key.get(event.key) or self._new(event.key, "function_call", event.item_id)
-        item.call.early = event.arguments or item.call.early
+        if event.arguments:
+            item.call.early = [event.arguments]
         item.call.late_name = event.name
         self._rest_of_arguments(item.call, event.arguments, out)
 
@@ -123,7 +124,7 @@ class Received:
         if item is None or item.done or (item.kind, item.id) != (kind, id):
             item = self._new(event.key, kind, id)
         if item.kind == "function_call":
-            item.call.early = json_text(data.get("arguments"))
+            item.call.early = [json_text(data.get("arguments"))]
             self._start(item, data, out)
 
     def item_done(self, event: StreamEvent, data: dict[str, Any], out: list[Event]) -> None:
@@ -246,7 +247,7 @@ class Received:
     def _rest_of_arguments(self, call: _Call, arguments: str, out: list[Event]) -> None:
         """What the deltas have left out. The same arguments written otherwise are none of it."""
         shown = call.said.getvalue()
-        whole = arguments or call.early
+        whole = arguments or "".join(call.early)
         if call.index >= 0 and not call.ended and whole.startswith(shown) and whole != shown:
             call.said.write(whole[len(shown) :])
             out.append(ToolArgsDelta(call.index, whole[len(shown) :]))
