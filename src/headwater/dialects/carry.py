@@ -291,8 +291,7 @@ ANSWERED: Final = (
     Answered("reasoning, as it comes"),
     Answered("tool calls, parallel ones too"),
     Answered("stop reasons"),
-    Answered("tokens: input, output, cached"),
-    Answered("tokens of reasoning", messages=dropped("The dialect counts them among the output's.")),
+    Answered("tokens: input, output, cached, reasoning"),
     Answered(
         "tokens written to the cache",
         chat=dropped("The dialect counts them among the input's."),
