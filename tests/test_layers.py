@@ -11,9 +11,14 @@ ROOT = Path(headwater.__file__).parent
 LAYERS: list[set[str]] = [
     {"events", "errors", "sse", "conversation"},
     {"judge"},
-    {"dialects", "accumulate", "think", "policy", "lifecycle", "turn"},
-    {"server", "cli", "testing"},
+    {"dialects", "accumulate", "think", "policy", "lifecycle", "turn", "checks"},
+    {"source", "clock", "config"},
+    {"store", "upstream", "simulate"},
+    {"runs", "sessions", "agent"},
+    {"server", "client", "cli", "testing"},
 ]
+# They do I/O, each behind an agreement of its own, and know nothing of one another.
+APART = LAYERS[4]
 # The bottom three are pure: no event loop, no clock, no chance, no I/O.
 PURE = set().union(*LAYERS[:3])
 # All that they need. What is not here is a question to be asked.
@@ -50,7 +55,7 @@ def modules() -> dict[Path, str]:
 
 
 def test_every_module_has_a_layer() -> None:
-    assert set(modules().values()) - {"__init__"} == set().union(*LAYERS)
+    assert set(modules().values()) - {"__init__"} <= set().union(*LAYERS)
 
 
 def test_imports_go_downwards() -> None:
@@ -61,6 +66,7 @@ def test_imports_go_downwards() -> None:
             imported = rest.partition(".")[0]
             if root == "headwater" and imported in height:
                 assert height[imported] <= height.get(part, -1), f"{path} imports {name}"
+                assert part == imported or not {part, imported} <= APART, f"{path} imports {name}"
 
 
 def test_the_lower_layers_are_pure() -> None:

@@ -1,11 +1,11 @@
-"""For tests of what is built on this package: judges as strict as the real providers.
+"""For tests of what is built on this package.
 
 `check_chat`, `check_messages` and `check_responses` take the JSON of a request
 to an upstream and list what OpenAI or Anthropic would refuse it for.
+`ManualClock` is time that passes when it is told to.
 """
 
-from headwater.testing.chat_request import check_chat
-from headwater.testing.messages_request import check_messages
-from headwater.testing.responses_request import check_responses
+from headwater.checks import check_chat, check_messages, check_responses
+from headwater.testing.clock import ManualClock
 
-__all__ = ["check_chat", "check_messages", "check_responses"]
+__all__ = ["ManualClock", "check_chat", "check_messages", "check_responses"]

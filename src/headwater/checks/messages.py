@@ -5,7 +5,7 @@ import binascii
 from collections.abc import Iterator
 from typing import Any, Final
 
-from headwater.testing.complaints import NAME, Complaints
+from headwater.checks.complaints import NAME, Complaints
 
 _FIELDS: Final = frozenset(
     [

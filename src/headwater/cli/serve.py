@@ -1,4 +1,4 @@
-"""The `headwater` command. What a subcommand needs is imported when it runs."""
+"""`headwater serve`. What it needs is imported when it runs."""
 
 import ipaddress
 from typing import Annotated
@@ -7,25 +7,7 @@ import typer
 
 import headwater
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="A streaming server for LLM chat and agents.")
 
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(headwater.__version__)
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    pass
-
-
-@app.command()
 def serve(
     host: Annotated[
         str, typer.Option(help="A loopback address: there are no keys yet to keep others out.")
@@ -65,7 +47,3 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def main() -> None:
-    app()

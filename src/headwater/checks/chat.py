@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from headwater.testing.complaints import Complaints
+from headwater.checks.complaints import Complaints
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool")
 _NAME: Final = re.compile(r"[^\s<|\\/>]{1,64}")

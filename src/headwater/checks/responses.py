@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from headwater.testing.complaints import Complaints
+from headwater.checks.complaints import Complaints
 
 _ROLES: Final = ("user", "assistant", "system", "developer")
 _PARTS: Final = {

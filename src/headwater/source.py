@@ -1,0 +1,42 @@
+"""What a run pumps: a model turn, the agent loop, a user's own agent.
+
+Only the agreement between the two sides. Events are pushed, not pulled: the socket's read callback
+decodes them and hands them on, so that no task wakes for a token (docs/decisions/0002).
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from msgspec import Struct
+
+from headwater.events import Event, Outcome
+
+
+class Ended(Struct, frozen=True):
+    outcome: Outcome
+
+
+class Suspended(Struct, frozen=True):
+    """It can't go on before somebody has answered; all that it needs to go on is in its log."""
+
+    until: datetime | None = None
+
+
+class Sink(Protocol):
+    def take(self, events: Sequence[Event]) -> None:
+        """What one read has brought. Not to be called again once `run` has ended or was cancelled."""
+
+
+class Source(Protocol):
+    async def run(self, sink: Sink) -> Ended | Suspended:
+        """Bring events until the end, which is the return value: no `RunEnded` is pushed.
+
+        A stop is a cancel of the task that is in here: nothing more is pushed, the upstream's connection is
+        closed by the time `CancelledError` comes out.
+        """
+
+    def pause(self) -> None:
+        """Whoever reads is behind: bring nothing more for now. The silence that follows is no stall."""
+
+    def resume(self) -> None: ...
