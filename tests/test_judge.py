@@ -91,6 +91,20 @@ def test_orderly_ends(evidence: Evidence, delivered: Delivered, outcome: Outcome
     assert judge(evidence, delivered, "broken", Rules()) == outcome
 
 
+def test_the_callers_fault_stands_only_where_the_evidence_proves_no_other_end() -> None:
+    fault = Failed("stalled", "Silent for 60 s.", retryable=True)
+    for case in ALL:
+        *evidence, delivered, transport, rules = case
+        outcome = verdict(case)
+        with_fault = judge(Evidence(*evidence), delivered, transport, rules, fault)
+        if with_fault != outcome:
+            assert isinstance(outcome, Failed)
+            assert isinstance(with_fault, Failed)
+            assert (outcome.reason, with_fault.reason) == ("upstream_truncated", "stalled")
+    assert judge(Evidence(), TEXT, "broken", Rules(), fault) == fault
+    assert judge(Evidence(finish="stop"), TEXT, "broken", Rules(), fault) == Completed("stop")
+
+
 @pytest.mark.parametrize(
     ("evidence", "delivered", "reason"),
     [
