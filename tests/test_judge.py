@@ -41,9 +41,9 @@ ALL = list(
 )
 
 
-def verdict(case: tuple[Any, ...]) -> Outcome:
+def verdict(case: tuple[Any, ...], fault: Failed | None = None) -> Outcome:
     *evidence, delivered, transport, rules = case
-    return judge(Evidence(*evidence), delivered, transport, rules)
+    return judge(Evidence(*evidence), delivered, transport, rules, fault)
 
 
 def test_success_is_proven() -> None:
@@ -94,9 +94,7 @@ def test_orderly_ends(evidence: Evidence, delivered: Delivered, outcome: Outcome
 def test_the_callers_fault_stands_only_where_the_evidence_proves_no_other_end() -> None:
     fault = Failed("stalled", "Silent for 60 s.", retryable=True)
     for case in ALL:
-        *evidence, delivered, transport, rules = case
-        outcome = verdict(case)
-        with_fault = judge(Evidence(*evidence), delivered, transport, rules, fault)
+        outcome, with_fault = verdict(case), verdict(case, fault)
         if with_fault != outcome:
             assert isinstance(outcome, Failed)
             assert isinstance(with_fault, Failed)
