@@ -31,6 +31,8 @@ def test_an_answer_is_written_as_openai_writes_it(model: str) -> None:
     assert chunks[0]["choices"][0]["delta"]["role"] == "assistant"
     assert [chunk["choices"][0]["finish_reason"] for chunk in chunks[-2:-1]] == ["stop"]
     assert chunks[-1]["choices"] == []
+    counts = chunks[-1]["usage"]
+    assert counts["total_tokens"] == counts["prompt_tokens"] + counts["completion_tokens"] > 0
     assert {chunk["id"] for chunk in chunks} == {chunks[0]["id"]}
     assert turn.outcome == Completed("stop")
     assert isinstance(turn.steps[-1], End)
@@ -249,6 +251,7 @@ def test_two_tools_that_fit_are_called_in_parallel() -> None:
     turn = ask("tools", "Get the weather in Paris and count the fish in Rome", tools=(WEATHER, FISH))
     assert [call.name for call in turn.message.tool_calls] == ["count_fish", "get_weather"]
     assert len({call.id for call in turn.message.tool_calls}) == 2
+    assert {int(index) for index in re.findall(rb'"tool_calls":\[{"index":(\d)', turn.bytes)} == {0, 1}
     assert turn.outcome == Completed("tool_calls")
 
 

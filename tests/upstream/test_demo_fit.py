@@ -119,10 +119,9 @@ def test_what_was_said_is_put_to_use(schema: dict[str, Any], prompt: str, value:
     assert fit(schema, prompt) == value
 
 
-words = st.sampled_from(
-    "type enum const properties required items minItems minLength maxLength minimum maximum exclusiveMinimum "
-    "exclusiveMaximum multipleOf allOf anyOf oneOf $ref format default examples".split()
-)
+LIMITS = ["minItems", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]
+PARTS = ["properties", "required", "items", "allOf", "anyOf", "oneOf", "$ref"]
+words = st.sampled_from([*LIMITS, *PARTS, "type", "enum", "const", "multipleOf", "format", "default", "examples"])
 scalars = st.sampled_from(
     [None, True, 0, -1, 10**30, 1e300, 0.5, "object", "array", "integer", "string", "#", "#/properties", ""]
 )
