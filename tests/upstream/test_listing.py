@@ -52,6 +52,10 @@ GEMINI = {
             Page((Listed("a", created=1_500_000_000), Listed("b"))),
         ),
         ({"data": [{"id": "a", "created": -1}, {"id": "b", "created_at": "soon"}]}, Page((Listed("a"), Listed("b")))),
+        (
+            {"data": [{"id": "old", "lifecycle": "retired"}, {"id": "a", "lifecycle": "deprecated"}]},
+            Page((Listed("a"),)),
+        ),
         ({"data": []}, Page(())),
         ({"error": {"message": "no"}}, None),
         ("models", None),

@@ -62,7 +62,8 @@ def read_page(body: bytes) -> Page:
 def _listed(item: Any) -> Listed | None:
     if isinstance(item, str):
         item = {"id": item}
-    if not isinstance(item, dict):
+    # Anthropic goes on listing the ones that it no longer serves.
+    if not isinstance(item, dict) or item.get("lifecycle") == "retired":
         return None
     id = next((item[name] for name in ("id", "name", "model") if isinstance(item.get(name), str)), "")
     # Gemini's names: it takes them without this, too.
