@@ -5,7 +5,7 @@ import pytest
 from headwater.config.settings import AgentSettings, ModelSettings, ServerSettings, Settings, UpstreamSettings
 from headwater.errors import CallerError
 from headwater.upstream import demo
-from headwater.upstream.catalog import Catalog, Route
+from headwater.upstream.catalog import Catalog, Resolved
 from tests.upstream.lists import Upstreams
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +44,7 @@ async def refused(catalog: Catalog, name: str) -> CallerError:
     return caught.value
 
 
-def place(route: Route) -> tuple[str, str]:
+def place(route: Resolved) -> tuple[str, str]:
     return route.upstream, route.model
 
 

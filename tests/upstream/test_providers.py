@@ -13,17 +13,14 @@ from headwater.dialects import DIALECTS
 from headwater.dialects.carry import notes
 from headwater.errors import HeadwaterError
 from headwater.events import DialectName
-from headwater.judge import Rules
 from headwater.upstream import demo
 from headwater.upstream.providers import MODELS_PATH, PATHS, PROVIDERS
 from headwater.upstream.targets import (
-    Facts,
-    endpoint,
-    facts_of,
+    address,
     headers,
+    needs_finish_reason,
     prefill_of,
     provider_of,
-    rules_of,
     target,
     with_prefix_flag,
 )
@@ -83,7 +80,7 @@ def test_the_demo_models_have_a_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("base_url", "dialect", "address"),
+    ("base_url", "dialect", "expected"),
     [
         ("https://api.openai.com/v1", "chat", "https://api.openai.com/v1/chat/completions"),
         ("https://api.openai.com/v1/", "responses", "https://api.openai.com/v1/responses"),
@@ -97,12 +94,12 @@ def test_the_demo_models_have_a_row() -> None:
         ("https://gateway.example.com/openai/v2", "chat", "https://gateway.example.com/openai/v2/chat/completions"),
     ],
 )  # fmt: skip
-def test_the_address_is_what_the_provider_has(base_url: str, dialect: DialectName, address: str) -> None:
-    assert endpoint(upstream(base_url, dialect=dialect), PATHS[dialect]) == address
+def test_the_address_is_what_the_provider_has(base_url: str, dialect: DialectName, expected: str) -> None:
+    assert address(upstream(base_url, dialect=dialect), PATHS[dialect]) == expected
 
 
 def test_models_are_listed_beside_them() -> None:
-    assert endpoint(upstream("https://api.anthropic.com", dialect="messages"), MODELS_PATH).endswith("/v1/models")
+    assert address(upstream("https://api.anthropic.com", dialect="messages"), MODELS_PATH).endswith("/v1/models")
 
 
 @pytest.mark.parametrize(
@@ -227,13 +224,13 @@ def test_a_model_that_is_no_claude_thinks_by_a_budget_except_at_anthropic() -> N
 
 def test_what_is_set_goes_before_what_is_known() -> None:
     named = ModelSettings(name="m", upstream="u", prefill="none", thinking="none", max_tokens=99)
-    settings = upstream("http://localhost:11434", prefill="prefix_flag", needs_finish_reason=False, allow_empty=True)
+    settings = upstream("http://localhost:11434", prefill="prefix_flag", needs_finish_reason=False)
     assert prefill_of(settings, None, "m") == "prefix_flag"
     assert prefill_of(settings, named, "m") == "none"
     written = target(settings, named, "claude-opus-4-7", origin="here", stream=False)
     assert (written.thinking, written.default_max_tokens, written.stream, written.origin) == ("none", 99, False, "here")
-    assert rules_of(settings) == Rules(needs_finish_reason=False, allow_empty=True)
-    assert rules_of(upstream()) == Rules()
+    assert needs_finish_reason(upstream())
+    assert not needs_finish_reason(settings)
 
 
 CUT = Request((User((Text("Hello"),)), Assistant((Text("Good mor"),))))
@@ -254,7 +251,7 @@ def test_an_answer_to_be_gone_on_with_is_marked_as_the_provider_wants_it(
 ) -> None:
     assert prefill_of(settings, None, "m", owned_by) == "prefix_flag"
     written = DIALECTS["chat"].render(CUT, target(settings, None, "m", origin="here", owned_by=owned_by))
-    marked = msgspec.json.decode(with_prefix_flag(written, settings, owned_by))
+    marked = msgspec.json.decode(with_prefix_flag(written, provider_of(settings, owned_by).prefix_flag))
     plain = msgspec.json.decode(written)
     assert marked == {**plain, **body, "messages": [plain["messages"][0], {**plain["messages"][1], **message}]}
 
@@ -263,20 +260,8 @@ def test_the_mark_leaves_the_clients_own_words_beside_it() -> None:
     request = Request(CUT.messages, extras=Extras("chat", {"chat_template_kwargs": {"enable_thinking": True, "x": 1}}))
     settings = upstream(provider="llama.cpp")
     written = DIALECTS["chat"].render(request, target(settings, None, "m", origin="here"))
-    marked = msgspec.json.decode(with_prefix_flag(written, settings))
+    marked = msgspec.json.decode(with_prefix_flag(written, provider_of(settings).prefix_flag))
     assert marked["chat_template_kwargs"] == {"enable_thinking": False, "x": 1}
-
-
-# -------------------------------------------------------------------------- the answer
-
-
-def test_the_request_id_and_the_limits_are_found_in_the_headers() -> None:
-    openai = {"X-Request-Id": "req_1", "x-ratelimit-remaining-tokens": "9", "Content-Type": "text/event-stream"}
-    assert facts_of(upstream("https://api.openai.com"), openai) == Facts("req_1", {"x-ratelimit-remaining-tokens": "9"})
-    anthropic = {"request-id": "req_2", "Anthropic-RateLimit-Requests-Reset": "2026", "x-request-id": "proxy"}
-    expected = Facts("req_2", {"anthropic-ratelimit-requests-reset": "2026"})
-    assert facts_of(upstream("https://api.anthropic.com"), anthropic) == expected
-    assert facts_of(upstream(), {}) == Facts()
 
 
 def test_the_page_is_made_from_the_table() -> None:

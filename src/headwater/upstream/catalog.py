@@ -26,8 +26,8 @@ _NO_TALKERS: Final = re.compile(
 )
 
 
-class Route(Struct, frozen=True, kw_only=True):
-    """Where a request for a model goes."""
+class Resolved(Struct, frozen=True, kw_only=True):
+    """What a name stands for: `targets` says how that is asked."""
 
     name: str
     """What was asked for."""
@@ -38,7 +38,7 @@ class Route(Struct, frozen=True, kw_only=True):
     model_settings: ModelSettings | None = None
     owned_by: str | None = None
     """What the upstream's list says of it: `targets.provider_of` may go by that."""
-    fallbacks: tuple["Route", ...] = ()
+    fallbacks: tuple["Resolved", ...] = ()
     """Whom to ask next, in order. They have none themselves."""
     unresolved: tuple[str, ...] = ()
     """Fallbacks that nobody answers for."""
@@ -99,44 +99,44 @@ class Catalog:
         message = "Which model? The request names none, and there is no `default_model`."
         raise CallerError(f"{message} There are: {_shown(own or names)}.", param="model")
 
-    async def resolve(self, name: str, now_s: float) -> Route:
+    async def resolve(self, name: str, now_s: float) -> Resolved:
         """Raises `CallerError`: 404 for a name that nobody answers for, 400 for one that several do.
 
         A list that is old, or whose upstream is down, holds up nobody who asks for what is on it.
         """
-        routes = self._find(name)
-        if not routes:
+        found = self._find(name)
+        if not found:
             await self._listings.refresh(now_s, missing=True)
-            routes = self._find(name)
-        match routes:
-            case [route]:
-                route = self._with_fallbacks(route)
-                if route.unresolved and not self._listings.heard:
+            found = self._find(name)
+        match found:
+            case [resolved]:
+                resolved = self._with_fallbacks(resolved)
+                if resolved.unresolved and not self._listings.heard:
                     await self._listings.refresh(now_s)
-                    route = self._with_fallbacks(route)
-                return route
+                    resolved = self._with_fallbacks(resolved)
+                return resolved
             case []:
                 raise self._not_found(name)
             case _:
-                choices = " or ".join(f"'{route.upstream}/{name}'" for route in routes)
+                choices = " or ".join(f"'{one.upstream}/{name}'" for one in found)
                 message = f"Several upstreams have a model '{name}'. Say which: {choices}."
                 raise CallerError(message, code="model_ambiguous", param="model")
 
     # ------------------------------------------------------------------- finding
 
-    def _find(self, name: str) -> list[Route]:
+    def _find(self, name: str) -> list[Resolved]:
         """Those who would answer for it: hopefully one."""
         if (chosen := self._models.get(name)) is not None:
-            return [self._route(name, chosen.upstream, chosen.model or name, chosen)]
+            return [self._resolved(name, chosen.upstream, chosen.model or name, chosen)]
         upstream, slash, model = name.partition("/")
         if slash and upstream in self._upstreams and self._may_have(upstream, model):
-            return [self._route(name, upstream, model)]
+            return [self._resolved(name, upstream, model)]
         others = [upstream for upstream in self._upstreams if upstream != demo.NAME]
         holders = [upstream for upstream in others if self._listings[upstream].get(name) is not None]
         if not holders and len(others) == 1 and self._listings.untold(others[0]):
             # There is nobody else to ask, and it can't say what it has.
             holders = others
-        return [self._route(name, upstream, name) for upstream in holders]
+        return [self._resolved(name, upstream, name) for upstream in holders]
 
     def _may_have(self, upstream: str, model: str) -> bool:
         """It lists the model; or it can't say what it has, and will have to say so when it is asked for it."""
@@ -144,9 +144,9 @@ class Catalog:
             return model in demo.MODELS
         return self._listings[upstream].get(model) is not None or (bool(model) and self._listings.untold(upstream))
 
-    def _route(self, name: str, upstream: str, model: str, model_settings: ModelSettings | None = None) -> Route:
+    def _resolved(self, name: str, upstream: str, model: str, model_settings: ModelSettings | None = None) -> Resolved:
         listed = self._listings[upstream].get(model)
-        return Route(
+        return Resolved(
             name=name,
             upstream=upstream,
             settings=self._upstreams[upstream],
@@ -155,22 +155,22 @@ class Catalog:
             owned_by=None if listed is None else listed.owned_by,
         )
 
-    def _with_fallbacks(self, route: Route) -> Route:
+    def _with_fallbacks(self, first: Resolved) -> Resolved:
         """All that follow from its fallbacks and theirs, each once, nearest first."""
-        found: dict[str, Route] = {}
+        followers: dict[str, Resolved] = {}
         unresolved: list[str] = []
-        waiting = _fallbacks(route)
+        waiting = _fallbacks(first)
         while waiting:
             name = waiting.pop(0)
-            if name in found or name in unresolved or name == route.name:
+            if name in followers or name in unresolved or name == first.name:
                 continue
-            routes = self._find(name)
-            if len(routes) == 1:
-                found[name] = routes[0]
-                waiting += _fallbacks(routes[0])
-            else:
-                unresolved.append(name)
-        return replace(route, fallbacks=tuple(found.values()), unresolved=tuple(unresolved))
+            match self._find(name):
+                case [follower]:
+                    followers[name] = follower
+                    waiting += _fallbacks(follower)
+                case _:
+                    unresolved.append(name)
+        return replace(first, fallbacks=tuple(followers.values()), unresolved=tuple(unresolved))
 
     # ------------------------------------------------------------------- refusing
 
@@ -194,8 +194,8 @@ class Catalog:
         return CallerError(message, status=404, code="model_not_found", param="model")
 
 
-def _fallbacks(route: Route) -> list[str]:
-    return [] if route.model_settings is None else list(route.model_settings.fallbacks)
+def _fallbacks(resolved: Resolved) -> list[str]:
+    return [] if resolved.model_settings is None else list(resolved.model_settings.fallbacks)
 
 
 def _shown(names: list[str]) -> str:

@@ -68,9 +68,6 @@ class Provider(Struct, frozen=True, kw_only=True):
     prefix_flag: PrefixFlag = PrefixFlag(message={"prefix": True})
     thinking: Thinking = "budget"
     rules: tuple[ModelRule, ...] = ()
-    request_id: str = "x-request-id"
-    rate_limits: str = "x-ratelimit-"
-    """What the names of these headers begin with."""
     oddities: tuple[str, ...] = ()
     """What it does otherwise than others, and what is done about it."""
 
@@ -132,8 +129,6 @@ PROVIDERS: Final = (
         hosts=("api.anthropic.com",),
         thinking="adaptive",
         rules=CLAUDE,
-        request_id="request-id",
-        rate_limits="anthropic-ratelimit-",
         oddities=(f"Asked as of version {ANTHROPIC_VERSION}: the next one takes no `temperature` for any model.",),
     ),
     Provider(

@@ -4,18 +4,17 @@ Pure look-ups. What is known of some models goes before what is known of all of 
 """
 
 import re
-from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec import Struct, field
 
 from headwater.config.settings import ModelSettings, UpstreamSettings
 from headwater.conversation import Target
 from headwater.errors import HeadwaterError
-from headwater.judge import Rules
 from headwater.policy import Prefill
-from headwater.upstream.providers import ANTHROPIC_VERSION, GENERIC, NAMES, PROVIDERS, ModelRule, Provider
+from headwater.upstream.catalog import Resolved
+from headwater.upstream.endpoint import Endpoint, Route
+from headwater.upstream.providers import ANTHROPIC_VERSION, GENERIC, NAMES, PROVIDERS, ModelRule, PrefixFlag, Provider
 
 
 def provider_of(settings: UpstreamSettings, owned_by: str | None = None) -> Provider:
@@ -24,12 +23,12 @@ def provider_of(settings: UpstreamSettings, owned_by: str | None = None) -> Prov
         if settings.provider not in NAMES:
             raise HeadwaterError(f"provider '{settings.provider}' is not known; there are: {', '.join(NAMES)}")
         return NAMES[settings.provider]
-    address = urlsplit(settings.base_url)
+    base = urlsplit(settings.base_url)
     for provider in PROVIDERS:
-        if _is_host_of(provider, address.hostname or "") and address.path.startswith(provider.path):
+        if _is_host_of(provider, base.hostname or "") and base.path.startswith(provider.path):
             return provider
     for provider in PROVIDERS:
-        at_its_port = provider.port is not None and provider.port == address.port
+        at_its_port = provider.port is not None and provider.port == base.port
         if at_its_port or (owned_by is not None and provider.owned_by == owned_by):
             return provider
     return GENERIC
@@ -78,19 +77,27 @@ def prefill_of(
     return chosen or (rule and rule.prefill) or provider.prefill
 
 
-def rules_of(settings: UpstreamSettings, owned_by: str | None = None) -> Rules:
-    """What the judge of its answers goes by."""
+def route(endpoint: Endpoint, resolved: Resolved) -> Route:
+    """What a model's name stands for, as a turn asks it."""
+    settings, named, model = resolved.settings, resolved.model_settings, resolved.model
+    return Route(
+        endpoint=endpoint,
+        model=model,
+        target=target(settings, named, model, origin=resolved.upstream, owned_by=resolved.owned_by),
+        prefill=prefill_of(settings, named, model, resolved.owned_by),
+    )
+
+
+def needs_finish_reason(settings: UpstreamSettings, owned_by: str | None = None) -> bool:
     needs = settings.needs_finish_reason
-    if needs is None:
-        needs = provider_of(settings, owned_by).needs_finish_reason
-    return Rules(needs_finish_reason=needs, allow_empty=settings.allow_empty)
+    return provider_of(settings, owned_by).needs_finish_reason if needs is None else needs
 
 
 # ----------------------------------------------------------------------- the request
 
 
-def endpoint(settings: UpstreamSettings, path: str) -> str:
-    """The address of one of `PATHS`, or of `MODELS_PATH`."""
+def address(settings: UpstreamSettings, path: str) -> str:
+    """Where one of `PATHS` is found, or `MODELS_PATH`."""
     base = settings.base_url.rstrip("/")
     if not urlsplit(base).path:
         base += provider_of(settings).root
@@ -113,30 +120,11 @@ def headers(settings: UpstreamSettings, key: str | None) -> dict[str, str]:
     return found | {name.lower(): value for name, value in settings.headers.items()}
 
 
-def with_prefix_flag(body: bytes, settings: UpstreamSettings, owned_by: str | None = None) -> bytes:
-    """A request that ends with the answer that is to be gone on with, marked so."""
-    flag = provider_of(settings, owned_by).prefix_flag
+def with_prefix_flag(body: bytes, flag: PrefixFlag) -> bytes:
+    """A chat request that ends with the answer that is to be gone on with, marked so."""
     asked = msgspec.json.decode(body)
     asked["messages"][-1] |= flag.message
     for name, value in flag.body.items():
         both = isinstance(value, dict) and isinstance(asked.get(name), dict)
         asked[name] = asked[name] | value if both else value
     return msgspec.json.encode(asked)
-
-
-# ------------------------------------------------------------------------ the answer
-
-
-class Facts(Struct, frozen=True):
-    """What an answer's headers tell of it: kept with the attempt."""
-
-    request_id: str | None = None
-    """What the provider's support asks for."""
-    rate_limits: dict[str, str] = field(default_factory=dict)
-
-
-def facts_of(settings: UpstreamSettings, received: Mapping[str, str]) -> Facts:
-    provider = provider_of(settings)
-    named = {name.lower(): value for name, value in received.items()}
-    limits = {name: value for name, value in named.items() if name.startswith(provider.rate_limits)}
-    return Facts(named.get(provider.request_id), limits)
