@@ -8,12 +8,16 @@ import pytest
 from docs.providers_page import providers_page
 
 from headwater.config.settings import ModelSettings, UpstreamSettings
-from headwater.conversation import Assistant, Extras, Parameters, Request, Text, User
+from headwater.conversation import Assistant, Extras, Parameters, Request, Target, Text, User
 from headwater.dialects import DIALECTS
 from headwater.dialects.carry import notes
 from headwater.errors import HeadwaterError
 from headwater.events import DialectName
+from headwater.testing import ManualClock
+from headwater.testing.upstream import ScriptedUpstream
 from headwater.upstream import demo
+from headwater.upstream.catalog import Resolved
+from headwater.upstream.endpoint import Endpoint
 from headwater.upstream.providers import MODELS_PATH, PATHS, PROVIDERS
 from headwater.upstream.targets import (
     address,
@@ -21,6 +25,7 @@ from headwater.upstream.targets import (
     needs_finish_reason,
     prefill_of,
     provider_of,
+    route,
     target,
     with_prefix_flag,
 )
@@ -262,6 +267,18 @@ def test_the_mark_leaves_the_clients_own_words_beside_it() -> None:
     written = DIALECTS["chat"].render(request, target(settings, None, "m", origin="here"))
     marked = msgspec.json.decode(with_prefix_flag(written, provider_of(settings).prefix_flag))
     assert marked["chat_template_kwargs"] == {"enable_thinking": False, "x": 1}
+
+
+def test_a_resolved_name_becomes_a_route_with_all_that_is_known_of_its_model() -> None:
+    clock = ManualClock()
+    named = ModelSettings(name="fast", upstream="gpu", model="qwen3", thinking="none")
+    resolved = Resolved(
+        name="fast", upstream="gpu", settings=upstream(), model="qwen3", model_settings=named, owned_by="vllm"
+    )
+    endpoint = Endpoint("gpu", upstream(), ScriptedUpstream(clock), needs_finish_reason=True)
+    found = route(endpoint, resolved)
+    assert (found.endpoint, found.model, found.prefill) == (endpoint, "qwen3", "prefix_flag")
+    assert found.target == Target(model="qwen3", origin="gpu", reasoning_field="reasoning", thinking="none")
 
 
 def test_the_page_is_made_from_the_table() -> None:
