@@ -22,7 +22,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m bench
 
 docs: $(VENV)/.dev
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
 
 clean:
 	rm -rf $(VENV)
