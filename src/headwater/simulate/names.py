@@ -105,9 +105,7 @@ WORDS: Final = (
         r"usage-(always|none|every_chunk|with_finish)",
         lambda send: {"usage": Usage(send=send)},
     ),
-    Word(
-        "first-S", "S seconds to the first token", rf"first-{_NUMBER}", lambda s: {"pace": {"first_token_s": float(s)}}
-    ),
+    Word("first-S", "S seconds to a token", rf"first-{_NUMBER}", lambda s: {"pace": {"first_token_s": float(s)}}),
     Word("bytes-N", "cut after every N bytes", r"bytes-(\d+)", lambda n: {"writes": {"every_bytes": int(n)}}),
     Word("random-SEED", "cut at random places", r"random-(\d+)", lambda seed: {"writes": {"seed": int(seed)}}),
     Word("writes-N", "N tokens in one write", r"writes-(\d+)", lambda n: {"writes": {"tokens": int(n)}}),

@@ -5,9 +5,9 @@ from types import TracebackType
 from typing import Self
 
 from headwater.clock import Clock
-from headwater.simulate.connection import Connection
 from headwater.simulate.journal import Connected, Exchange
 from headwater.simulate.script import Answer, Scenario, Script
+from headwater.simulate.serve import listen
 from headwater.simulate.simulation import Simulation
 
 
@@ -24,9 +24,7 @@ class Simulator:
         """E.g. `http://127.0.0.1:41234`; OpenAI's clients want `/v1` after it."""
 
     async def __aenter__(self) -> Self:
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self._simulation), "127.0.0.1", 0, backlog=2048)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self._server, self.url = await listen(self._simulation)
         return self
 
     async def __aexit__(
