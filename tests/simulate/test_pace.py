@@ -111,6 +111,10 @@ async def test_a_client_that_reads_slowly_holds_its_own_answer_only(simulator: S
     async with connected(simulator) as (reader, writer):
         writer.write(request(PATHS["chat"], body_for("chat", "sim/tokens-100000")))
         await reader.readuntil(b'"t0 "')
+        sent = -1
+        while sent != simulator.requests[0].sent_tokens:
+            sent = simulator.requests[0].sent_tokens
+            await asyncio.sleep(0.02)
         assert tokens(await ask(simulator, "sim/tokens-5")) == 5
         assert simulator.requests[0].ending is None
         assert simulator.requests[0].sent_tokens < 100_000
