@@ -62,6 +62,7 @@ def answer(fields: str) -> str:
     ("text", "complaint"),
     [
         ("key = \n", "f.toml: this is no TOML: .*line 1"),
+        (b"\xff", "f.toml: this is no TOML: .*utf-8"),
         ("kye = 1", "f.toml: unknown key `kye`; did you mean `key`\\?"),
         ("[models.m]\nanswer = []", r"models\.m: unknown key `answer`; did you mean `answers`\?"),
         (answer("text = 5"), r"models\.m\.answers\[0\]\.text: Expected `str \| null`, got `int`"),
@@ -88,6 +89,6 @@ def answer(fields: str) -> str:
         ("[models.m]\nlike = 'sim/nonsense'", r"models\.m\.like: 'nonsense' is no word"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(text: str, complaint: str) -> None:
+def test_what_is_wrong_is_named_with_its_place(text: str | bytes, complaint: str) -> None:
     with pytest.raises(ScriptError, match=complaint):
         load_scenario(text, "f.toml")

@@ -51,6 +51,11 @@ async def test_a_silence_is_as_long_as_it_is_said_to_be() -> None:
     assert await sent_after(answer, 0, 59.9, 0.2) == [2, 2, 4]
 
 
+async def test_a_head_may_come_in_two_halves() -> None:
+    answer = Answer(tokens=4, faults=(Stall(at="in_head", seconds=60),))
+    assert await sent_after(answer, 59.9, 0.2) == [0, 4]
+
+
 async def test_an_answer_in_one_piece_takes_as_long_as_its_stream() -> None:
     clock = ManualClock()
     async with Simulator(clock=clock) as simulator, connected(simulator) as (reader, writer):

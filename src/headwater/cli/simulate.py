@@ -8,6 +8,7 @@ import typer
 import headwater
 
 if TYPE_CHECKING:
+    from headwater.recording import Recording
     from headwater.simulate.simulation import Simulation
 
 
@@ -34,7 +35,7 @@ def simulate(
 
     try:
         simulation = _build(script, replay or [], speed, strict)
-    except (HeadwaterError, OSError, UnicodeDecodeError) as error:
+    except (HeadwaterError, OSError) as error:
         typer.echo(f"headwater: {error}", err=True)
         raise typer.Exit(1) from None
     try:
@@ -49,16 +50,24 @@ def simulate(
 def _build(script: Path | None, replay: list[Path], speed: float, strict: bool | None) -> "Simulation":
     import msgspec
 
-    from headwater.recording import read
     from headwater.simulate.load import load_scenario
     from headwater.simulate.replay import Replays
     from headwater.simulate.script import Scenario
     from headwater.simulate.simulation import Simulation
 
-    scenario = load_scenario(script.read_text(), str(script)) if script else Scenario()
+    scenario = load_scenario(script.read_bytes(), str(script)) if script else Scenario()
     if strict is not None:
         scenario = msgspec.structs.replace(scenario, strict=strict)
-    return Simulation(scenario, replays=Replays([read(path.read_bytes()) for path in replay], speed=speed))
+    return Simulation(scenario, replays=Replays([_read(path) for path in replay], speed=speed))
+
+
+def _read(path: Path) -> "Recording":
+    from headwater.recording import RecordingUnreadable, read
+
+    try:
+        return read(path.read_bytes())
+    except RecordingUnreadable as error:
+        raise RecordingUnreadable(f"{path}: {error}") from None
 
 
 async def _serve(simulation: "Simulation", host: str, port: int) -> None:

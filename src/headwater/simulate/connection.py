@@ -107,8 +107,9 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._blocked = False
-        if self._due is None and self._next is None:
-            self._go_on()
+        # It may have given way to others just when the socket was full.
+        self._halt()
+        self._go_on()
 
     # --------------------------------------------------------------- httptools
 

@@ -47,11 +47,11 @@ class ScriptError(HeadwaterError):
     pass
 
 
-def load_scenario(text: str, name: str = "script") -> Scenario:
+def load_scenario(text: str | bytes, name: str = "script") -> Scenario:
     """Raises `ScriptError`. `name` is what the text is called in it, e.g. the file's path."""
     try:
-        raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        raw = tomllib.loads(text if isinstance(text, str) else text.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ScriptError(f"{name}: this is no TOML: {error}") from None
     models = raw.pop("models", {})
     if not isinstance(models, dict):
