@@ -101,6 +101,11 @@ async def test_several_faults_strike_one_after_the_other(simulator: Simulator) -
     assert received.end == "reset"
 
 
+async def test_tokens_that_wait_for_others_are_sent_before_a_fault(simulator: Simulator) -> None:
+    assert tokens(await ask(simulator, "sim/writes-5,cut-after-3")) == 3
+    assert tokens(await ask(simulator, "sim/writes-5,tokens-20,reset-after-7")) == 7
+
+
 async def test_reasoning_counts_as_tokens(simulator: Simulator) -> None:
     received = await ask(simulator, "sim/think-2,tokens-5,cut-after-3")
     assert tokens(received) == 1

@@ -131,7 +131,9 @@ def check_response(response: Any) -> None:
 async def test_every_event_of_responses_is_one_of_the_sdks_types(simulator: Simulator) -> None:
     simulator.script("m", EVERYTHING)
     adapter: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
-    for event in (await ask(simulator, "m", "responses")).frames:
+    events = (await ask(simulator, "m", "responses")).frames
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    for event in events:
         # The SDK now wants a count of cache writes that the provider does not always give.
         (event.get("response") or {}).pop("usage", None)
         assert adapter.validate_python(event).type == event["type"]
