@@ -6,6 +6,7 @@ import typer
 
 import headwater
 from headwater.cli.serve import serve
+from headwater.cli.simulate import simulate
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="A streaming server for LLM chat and agents.")
 
@@ -26,6 +27,7 @@ def _root(
 
 
 app.command()(serve)
+app.command()(simulate)
 
 
 def main() -> None:
