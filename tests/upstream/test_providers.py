@@ -17,6 +17,7 @@ from headwater.testing import ManualClock
 from headwater.testing.upstream import ScriptedUpstream
 from headwater.upstream import demo
 from headwater.upstream.catalog import Resolved
+from headwater.upstream.continuation import with_prefix_flag
 from headwater.upstream.endpoint import Endpoint
 from headwater.upstream.providers import MODELS_PATH, PATHS, PROVIDERS
 from headwater.upstream.targets import (
@@ -27,7 +28,6 @@ from headwater.upstream.targets import (
     provider_of,
     route,
     target,
-    with_prefix_flag,
 )
 
 

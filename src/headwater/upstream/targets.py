@@ -6,15 +6,13 @@ Pure look-ups. What is known of some models goes before what is known of all of 
 import re
 from urllib.parse import urlsplit
 
-import msgspec
-
 from headwater.config.settings import ModelSettings, UpstreamSettings
 from headwater.conversation import Target
 from headwater.errors import HeadwaterError
 from headwater.policy import Prefill
 from headwater.upstream.catalog import Resolved
 from headwater.upstream.endpoint import Endpoint, Route
-from headwater.upstream.providers import ANTHROPIC_VERSION, GENERIC, NAMES, PROVIDERS, ModelRule, PrefixFlag, Provider
+from headwater.upstream.providers import ANTHROPIC_VERSION, GENERIC, NAMES, PROVIDERS, ModelRule, Provider
 
 
 def provider_of(settings: UpstreamSettings, owned_by: str | None = None) -> Provider:
@@ -85,6 +83,7 @@ def route(endpoint: Endpoint, resolved: Resolved) -> Route:
         model=model,
         target=target(settings, named, model, origin=resolved.upstream, owned_by=resolved.owned_by),
         prefill=prefill_of(settings, named, model, resolved.owned_by),
+        prefix_flag=provider_of(settings, resolved.owned_by).prefix_flag,
     )
 
 
@@ -118,13 +117,3 @@ def headers(settings: UpstreamSettings, key: str | None) -> dict[str, str]:
     elif key is not None and auth == "x-api-key":
         found["x-api-key"] = key
     return found | {name.lower(): value for name, value in settings.headers.items()}
-
-
-def with_prefix_flag(body: bytes, flag: PrefixFlag) -> bytes:
-    """A chat request that ends with the answer that is to be gone on with, marked so."""
-    asked = msgspec.json.decode(body)
-    asked["messages"][-1] |= flag.message
-    for name, value in flag.body.items():
-        both = isinstance(value, dict) and isinstance(asked.get(name), dict)
-        asked[name] = asked[name] | value if both else value
-    return msgspec.json.encode(asked)
