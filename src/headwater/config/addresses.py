@@ -1,18 +1,16 @@
-"""What an address has to be, and how Ollama writes its own."""
+"""What an address has to be, and how Ollama writes its own.
+
+A fault never repeats the address: it may hold a password.
+"""
 
 import ipaddress
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import SplitResult, urlsplit
+
+from headwater.config.places import Fault
 
 # What people copy from a provider's documentation along with the base.
 _ROUTES: Final = ("/chat/completions", "/responses", "/messages", "/models", "/completions")
-
-
-class Fault(NamedTuple):
-    """Says nothing of the address itself: what is wrong with it may be that it holds a password."""
-
-    what: str
-    fix: str
 
 
 def http_fault(address: str, *, with_query: bool = False) -> Fault | None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from headwater.config.lines import locate
 from headwater.config.places import Origins, closest
-from headwater.config.schema import Hidden, Items, Kind, Map, Table, schema
+from headwater.config.schema import Items, Map, Table, hides, schema
 from headwater.errors import ConfigError, Problem
 
 _POSITION: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
@@ -50,11 +50,8 @@ def parse_document(text: str, name: str) -> Document:
         raise _unusable(name, "lists or tables are nested too deeply.", "Nothing here needs more than four.") from None
     except ValueError as error:
         raise _syntax(str(error), text, name) from None
-    origins = Origins()
-    origins.note((), name)
-    for place, line in locate(text).items():
-        origins.note(place, f"{name}:{line}")
-    return Document(tree, origins)
+    lines = {place: f"{name}:{line}" for place, line in locate(text).items()}
+    return Document(tree, Origins({(): name, **lines}))
 
 
 def _unusable(where: str, what: str, fix: str) -> ConfigError:
@@ -93,15 +90,16 @@ def _may_be_shown(line: str) -> str:
     return f"{start[0].strip()} …" if known else ""
 
 
-def _names(kind: Kind) -> tuple[set[str], set[str]]:
+def _names(table: Table) -> tuple[set[str], set[str]]:
     """Keys of plain values, and keys of which one, in some table, is a secret."""
     plain: set[str] = set()
     hidden: set[str] = set()
-    for key in kind.keys if isinstance(kind, Table) else ():
-        inner = key.kind
-        while isinstance(inner, Items | Map):
-            inner = inner.item if isinstance(inner, Items) else inner.value
-        (hidden if isinstance(inner, Hidden) else plain).add(key.name)
-        below = _names(inner)
-        plain, hidden = plain | below[0], hidden | below[1]
+    for key in table.keys:
+        (hidden if hides(key.kind) else plain).add(key.name)
+        match key.kind:
+            case (Table() as below) | Items(item=Table() as below) | Map(value=Table() as below):
+                for names, more in zip((plain, hidden), _names(below), strict=True):
+                    names |= more
+            case _:
+                pass
     return plain, hidden

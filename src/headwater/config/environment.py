@@ -8,11 +8,11 @@ An empty variable counts as none.
 import re
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
-from headwater.config.places import Origins, Place, Problems, did_you_mean
+from headwater.config.places import Fault, Origins, Place, Problems, did_you_mean
 from headwater.config.schema import Items, Kind, Map, Number, Table, YesNo, is_value, schema
 from headwater.errors import Problem
 
@@ -30,102 +30,92 @@ def lay_over(tree: dict[str, Any], environ: Mapping[str, str], origins: Origins,
             continue
         words = name.removeprefix(PREFIX).split("__")
         if len(words) > 1 or schema().key(words[0].lower()):
-            _Overlay(name, tree, origins, problems).apply(words, text)
+            _apply(name, words, text, tree, origins, problems)
         elif meant := _nearly().get(words[0]):
             fix = f"The setting is {PREFIX}{meant}."
             warnings.append(Problem(f"environment {name}", "", "is no setting, and ignored.", fix))
     return warnings
 
 
-class _Lost(NamedTuple):
-    """A word of a variable's name that leads nowhere."""
-
-    what: str
-    fix: str
-
-
-class _Overlay:
-    """One variable."""
-
-    def __init__(self, name: str, tree: dict[str, Any], origins: Origins, problems: Problems) -> None:
-        self._name = name
-        self._tree = tree
-        self._origins = origins
-        self._problems = problems
-
-    def apply(self, words: list[str], text: str) -> None:
-        place: Place = ()
-        kind: Kind = schema()
-        raw: Any = self._tree
-        origin = f"environment {self._name}"
-        for word in words:
-            step = self._step(word, kind, raw)
-            if isinstance(step, _Lost):
-                place = (*place, word.lower())
-                self._origins.note(place, origin)
-                self._problems.add(place, step.what, step.fix)
-                return
-            part, kind = step
-            place = (*place, part)
-            raw = _inside(raw, part)
-            if raw is None:
-                # What the file does not have is made by this variable.
-                self._origins.note(place, origin)
-        self._origins.note(place, origin)
-        value = self._interpret(text, kind, place)
-        if not self._problems.at(place):
-            put(self._tree, place, value)
-
-    def _step(self, word: str, kind: Kind, raw: Any) -> tuple[str | int, Kind] | _Lost:
-        """The next part of the place, and its kind."""
-        match kind:
-            case Table():
-                key = kind.key(word.lower())
-                if key:
-                    return key.name, key.kind
-                return _Lost("is not a key that is known here.", did_you_mean(word, [key.name for key in kind.keys]))
-            case Map(value=Table() as value):
-                return _named(word, value, raw)
-            case Items(item=Table() as item):
-                count = len(raw) if isinstance(raw, list) else 0
-                if re.fullmatch("[0-9]{1,4}", word) and int(word) <= count:
-                    return int(word), item
-                return _Lost("is not the number of an item.", f"They are counted from 0; {count} would add one.")
-            case _:
-                return _Lost("is below a key that has one value.", "End the variable's name before it.")
-
-    def _interpret(self, text: str, kind: Kind, place: Place) -> Any:
-        """As the file would have it. What can't be read stays a text, and the reader will say so."""
-        match kind:
-            case Number(whole=whole):
-                try:
-                    return int(text) if whole else float(text)
-                except ValueError:
-                    return text
-            case YesNo():
-                return _YES_NO.get(text.strip().lower(), text)
-            case Items(item=item) if is_value(kind) and not text.lstrip().startswith("["):
-                return [self._interpret(part.strip(), item, place) for part in text.split(",") if part.strip()]
-            case Items() | Map() | Table():
-                return self._json(text, kind, place)
-            case _:
-                return text
-
-    def _json(self, text: str, kind: Items | Map | Table, place: Place) -> Any:
-        try:
-            return msgspec.json.decode(text)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            example = '{"name": "value"}' if isinstance(kind, Map | Table) else "[…]"
-            self._problems.add(place, "is not valid JSON.", f"Write it like {example}.")
-            return None
+def _apply(name: str, words: list[str], text: str, tree: dict[str, Any], origins: Origins, problems: Problems) -> None:
+    """Puts one variable in its place."""
+    place: Place = ()
+    kind: Kind = schema()
+    raw: Any = tree
+    origin = f"environment {name}"
+    for word in words:
+        step = _step(word, kind, raw)
+        if isinstance(step, Fault):
+            place = (*place, word.lower())
+            origins.note(place, origin)
+            problems.add(place, *step)
+            return
+        part, kind = step
+        place = (*place, part)
+        raw = _inside(raw, part)
+        if raw is None:
+            # What the file does not have is made by this variable.
+            origins.note(place, origin)
+    origins.note(place, origin)
+    value = _interpret(text, kind)
+    if isinstance(value, Fault):
+        problems.add(place, *value)
+    else:
+        put(tree, place, value)
 
 
-def _named(word: str, value: Kind, raw: Any) -> tuple[str, Kind] | _Lost:
+def _step(word: str, kind: Kind, raw: Any) -> tuple[str | int, Kind] | Fault:
+    """The next part of the place, and its kind."""
+    match kind:
+        case Table():
+            key = kind.key(word.lower())
+            if key:
+                return key.name, key.kind
+            return Fault("is not a key that is known here.", did_you_mean(word, [key.name for key in kind.keys]))
+        case Map(value=Table() as value):
+            return _named(word, value, raw)
+        case Items(item=Table() as item):
+            count = len(raw) if isinstance(raw, list) else 0
+            if re.fullmatch("[0-9]{1,4}", word) and int(word) <= count:
+                return int(word), item
+            return Fault("is not the number of an item.", f"They are counted from 0; {count} would add one.")
+        case _:
+            return Fault("is below a key that has one value.", "End the variable's name before it.")
+
+
+def _named(word: str, value: Kind, raw: Any) -> tuple[str, Kind] | Fault:
     """A name that is there already may have letters that a variable can't: `MY_VLLM` is `my-vllm`."""
     known = [name for name in raw if _plain(name) == _plain(word)] if isinstance(raw, dict) else []
     if len(known) > 1:
-        return _Lost(f"could be any of {', '.join(sorted(known))}.", "Rename one of them.")
+        return Fault(f"could be any of {', '.join(sorted(known))}.", "Rename one of them.")
     return (known[0] if known else word.lower()), value
+
+
+def _interpret(text: str, kind: Kind) -> Any | Fault:
+    """As the file would have it. What is no number, or neither yes nor no, stays a text: the reader will say so."""
+    match kind:
+        case Number(whole=whole):
+            try:
+                return int(text) if whole else float(text)
+            except ValueError:
+                return text
+        case YesNo():
+            return _YES_NO.get(text.strip().lower(), text)
+        case Items(item=item) if is_value(kind) and not text.lstrip().startswith("["):
+            return [_interpret(part.strip(), item) for part in text.split(",") if part.strip()]
+        case Items() | Map() | Table():
+            return _json(text, "[…]" if isinstance(kind, Items) else '{"name": "value"}')
+        case _:
+            return text
+
+
+def _json(text: str, example: str) -> Any | Fault:
+    fault = Fault("is not valid JSON.", f"Write it like {example}.")
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return fault
+    return fault if value is None else value
 
 
 def put(tree: dict[str, Any], place: Place, value: Any) -> None:

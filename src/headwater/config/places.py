@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, NamedTuple
 
 from headwater.errors import Problem
 
@@ -24,14 +24,26 @@ def dotted(place: Place) -> str:
 
 def key_text(name: str) -> str:
     """As TOML has it: quoted where it has to be."""
-    return name if _BARE.fullmatch(name) else json.dumps(name)
+    return name if _BARE.fullmatch(name) else quoted(name)
+
+
+def quoted(text: str) -> str:
+    """As TOML has it: JSON's escapes are its own, but for one character that it wants escaped, too."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+class Fault(NamedTuple):
+    """What is wrong with a value, and what to do; the value itself is not repeated where it may be a secret."""
+
+    what: str
+    fix: str
 
 
 class Origins:
     """What brought each value: a line of the file, a variable, a flag."""
 
-    def __init__(self) -> None:
-        self._known: dict[Place, str] = {}
+    def __init__(self, known: dict[Place, str] | None = None) -> None:
+        self._known = known or {}
 
     def note(self, place: Place, origin: str) -> None:
         """From now on the value at this place, and all below it, comes from there."""

@@ -4,12 +4,12 @@ Goes on after an error: in the place of a wrong value stands a harmless one, so 
 all that is wrong is found at once. Nothing is to be used before `Problems` is seen to be empty.
 """
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, assert_never
+from typing import Any, assert_never
 
-from headwater.config.places import Origins, Place, Problems, closest, did_you_mean, dotted
+from headwater.config.places import Fault, Origins, Place, Problems, closest, did_you_mean, dotted, quoted
+from headwater.config.references import resolve
 from headwater.config.schema import (
     Choice,
     Hidden,
@@ -21,13 +21,13 @@ from headwater.config.schema import (
     Table,
     Text,
     YesNo,
+    hides,
     is_value,
     schema,
     words,
 )
+from headwater.config.secret import Secret
 from headwater.config.settings import Settings
-
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Reader:
@@ -103,7 +103,7 @@ class Reader:
                     return self._utf8(raw, place)
             case Hidden(cls=cls):
                 if isinstance(raw, str) and raw:
-                    return cls(*self._secret(self._utf8(raw, place), place))
+                    return self._secret(raw, cls, place)
             case YesNo():
                 if isinstance(raw, bool):
                     return raw
@@ -118,6 +118,15 @@ class Reader:
         self._wrong(raw, kind, place)
         return _stand_in(kind)
 
+    def _secret(self, raw: str, cls: type[Secret], place: Place) -> Secret:
+        text = resolve(self._utf8(raw, place), self._environ, self._folder)
+        if text is None:
+            return cls(raw)
+        if isinstance(text, Fault):
+            self._problems.add(place, *text)
+            return cls("", raw)
+        return cls(self._utf8(text, place), raw)
+
     def _utf8(self, raw: str, place: Place) -> str:
         """Bytes in the environment that are no text come as halves of characters."""
         try:
@@ -127,40 +136,9 @@ class Reader:
             return ""
         return raw
 
-    def _secret(self, raw: str, place: Place) -> tuple[str, str | None]:
-        scheme, _, target = raw.partition(":")
-        if scheme == "env":
-            return self._utf8(self._secret_variable(target, place), place), raw
-        if scheme == "file":
-            return self._utf8(self._secret_file(target, place), place), raw
-        return raw, None
-
-    def _secret_variable(self, target: str, place: Place) -> str:
-        if not _VARIABLE.fullmatch(target):
-            # Not repeated: it may be the secret itself.
-            self._problems.add(place, "has no name of a variable after env:.", "Write it like env:OPENAI_API_KEY.")
-            return ""
-        value = self._environ.get(target, "")
-        if not value:
-            self._problems.add(place, f"the variable {target} is not set.", "Set it, or take this key out.")
-        return value
-
-    def _secret_file(self, target: str, place: Place) -> str:
-        try:
-            text = (self._folder / Path(target).expanduser()).read_text("utf-8").strip()
-        except OSError as error:
-            self._problems.add(place, f"the file {target} can't be read: {error.strerror}.", "Is its path right?")
-        except (ValueError, RuntimeError):
-            self._problems.add(place, f"the file {target} holds no text.", "It has to be UTF-8 with the secret alone.")
-        else:
-            if not text:
-                self._problems.add(place, f"the file {target} is empty.", "It has to hold the secret alone.")
-            return text
-        return ""
-
     def _wrong(self, raw: object, kind: Kind, place: Place) -> None:
         near = closest(raw, kind.words) if isinstance(kind, Choice) and isinstance(raw, str) else None
-        found = "a number" if isinstance(kind, Hidden) and isinstance(raw, int | float) else _found(raw)
+        found = _sort(raw) if hides(kind) or _is_long(raw) else _shown(raw)
         self._problems.add(place, f"must be {words(kind)}, not {found}.", f'Did you mean "{near}"?' if near else "")
 
 
@@ -188,16 +166,33 @@ def _stand_in(kind: Kind) -> Any:
             assert_never(unreachable)
 
 
-def _found(raw: object) -> str:
-    """In words that give away nothing long: it may be a secret in the wrong place."""
+def _is_long(raw: object) -> bool:
+    """What is long is no use in a message, may be a secret in the wrong place, or a number that Python won't write."""
+    if isinstance(raw, str):
+        return len(raw) > 16 or not raw.isprintable()
+    return isinstance(raw, int | float) and abs(raw) >= 1e15
+
+
+def _shown(raw: object) -> str:
     match raw:
         case bool():
             return str(raw).lower()
         case int() | float():
-            # Python refuses to write numbers of thousands of digits.
-            return "a huge number" if abs(raw) >= 1e15 else str(raw)
+            return str(raw)
         case str():
-            return f'"{raw}"' if len(raw) <= 16 and raw.isprintable() else "such a text"
+            return quoted(raw)
+        case _:
+            return _sort(raw)
+
+
+def _sort(raw: object) -> str:
+    match raw:
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a huge number" if abs(raw) >= 1e15 else "a number"
+        case str():
+            return "such a text" if raw else "an empty one"
         case list():
             return "a list"
         case dict():

@@ -77,6 +77,15 @@ def is_value(kind: Kind) -> bool:
             return True
 
 
+def hides(kind: Kind) -> bool:
+    """Whether a value of this kind is a secret, or may hold one."""
+    match kind:
+        case Hidden() | Items(item=Hidden()) | Map(value=Hidden()):
+            return True
+        case _:
+            return False
+
+
 @cache
 def schema() -> Table:
     return _table(Settings)

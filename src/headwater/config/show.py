@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from headwater.config.load import Loaded
-from headwater.config.places import Place, dotted, key_text
+from headwater.config.places import Place, dotted, key_text, quoted
 from headwater.config.schema import Items, Kind, Map, Table, is_value, schema
 from headwater.config.secret import Secret
 
@@ -100,7 +100,6 @@ def _toml(value: Any) -> str:
         case list():
             return "[" + ", ".join(map(_toml, value)) + "]"
         case str():
-            # JSON's escapes are TOML's, but for one character that TOML wants escaped.
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+            return quoted(value)
         case _:
             return msgspec.json.encode(value).decode()

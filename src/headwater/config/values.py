@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from headwater.config.addresses import Fault, http_fault, network_fault, store_fault
-from headwater.config.places import Place, Problems
+from headwater.config.addresses import http_fault, network_fault, store_fault
+from headwater.config.places import Fault, Place, Problems
 from headwater.config.secret import Secret
 from headwater.config.settings import McpSettings, ServerSettings, Settings, UpstreamSettings
 
@@ -40,7 +40,7 @@ def check_values(settings: Settings, problems: Problems) -> None:
 
 def _note(problems: Problems, place: Place, fault: Fault | None) -> None:
     if fault:
-        problems.add(place, fault.what, fault.fix)
+        problems.add(place, *fault)
 
 
 def _check_server(server: ServerSettings, problems: Problems) -> None:
