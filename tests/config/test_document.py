@@ -30,6 +30,9 @@ def test_a_key_that_is_given_twice_is_a_mistake() -> None:
     ("line", "shown"),
     [
         ("retries = two", "retries = two"),
+        ("retries = 2 api_key = sk-0123456789", "retries = …"),
+        ("upstreams = {a = {api_key = sk-0123456789}}", "upstreams = …"),
+        ('base_url = "http://me:sk-0123456789@host', "base_url = …"),
         ("[server", "[server"),
         ("[[models]", "[[models]"),
         ("[sk-0123456789", ""),

@@ -12,12 +12,15 @@ from msgspec import Struct
 
 from headwater.config.lines import locate
 from headwater.config.places import Origins, closest
-from headwater.config.schema import Items, Map, Table, hides, schema
+from headwater.config.schema import Items, Map, Table, hides, is_value, schema
 from headwater.errors import ConfigError, Problem
 
 _POSITION: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _START: Final = re.compile(r"\s*([A-Za-z0-9_.-]+)[ \t]*(=?)")
 _TABLE: Final = re.compile(r"\s*\[{1,2}[ \t]*([a-z]+)[A-Za-z0-9_. -]*\]*\s*")
+
+# The next key where a line break was lost, a table in braces, an address that may hold a password.
+_DOUBTFUL: Final = re.compile(r"[={/@]")
 
 
 class Document(Struct, frozen=True):
@@ -51,7 +54,7 @@ def parse_document(text: str, name: str) -> Document:
     except ValueError as error:
         raise _syntax(str(error), text, name) from None
     lines = {place: f"{name}:{line}" for place, line in locate(text).items()}
-    return Document(tree, Origins({(): name, **lines}))
+    return Document(tree, Origins(name, lines))
 
 
 def _unusable(where: str, what: str, fix: str) -> ConfigError:
@@ -83,10 +86,10 @@ def _may_be_shown(line: str) -> str:
     start = _START.match(line)
     if start is None:
         return ""
-    name = start[1].rpartition(".")[2]
-    if name in plain and name not in hidden:
+    name, rest = start[1].rpartition(".")[2], line[start.end() :]
+    if name in plain and name not in hidden and not _DOUBTFUL.search(rest):
         return line.strip()
-    known = name in hidden or closest(name, plain | hidden)
+    known = name in plain | hidden or closest(name, plain | hidden)
     return f"{start[0].strip()} …" if known else ""
 
 
@@ -95,7 +98,8 @@ def _names(table: Table) -> tuple[set[str], set[str]]:
     plain: set[str] = set()
     hidden: set[str] = set()
     for key in table.keys:
-        (hidden if hides(key.kind) else plain).add(key.name)
+        if is_value(key.kind):
+            (hidden if hides(key.kind) else plain).add(key.name)
         match key.kind:
             case (Table() as below) | Items(item=Table() as below) | Map(value=Table() as below):
                 for names, more in zip((plain, hidden), _names(below), strict=True):

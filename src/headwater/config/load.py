@@ -40,7 +40,7 @@ class Loaded(Struct, frozen=True):
 
 def load(file: Path | None, *, environ: Mapping[str, str], flags: Sequence[Flag] = ()) -> Loaded:
     """Raises `ConfigError` with all that is wrong; only a file that is no TOML keeps the rest from being looked at."""
-    document = Document({}, Origins()) if file is None else read_document(file)
+    document = Document({}, Origins("default", {})) if file is None else read_document(file)
     tree, origins = document.tree, document.origins
     problems = Problems(origins)
     hints: list[Problem] = []

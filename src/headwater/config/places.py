@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
@@ -42,8 +42,8 @@ class Fault(NamedTuple):
 class Origins:
     """What brought each value: a line of the file, a variable, a flag."""
 
-    def __init__(self, known: dict[Place, str] | None = None) -> None:
-        self._known = known or {}
+    def __init__(self, whole: str, parts: Mapping[Place, str]) -> None:
+        self._known = {(): whole, **parts}
 
     def note(self, place: Place, origin: str) -> None:
         """From now on the value at this place, and all below it, comes from there."""
@@ -53,10 +53,9 @@ class Origins:
 
     def of(self, place: Place) -> str:
         """A place without an origin of its own has that of what it is part of."""
-        for length in range(len(place), -1, -1):
-            if place[:length] in self._known:
-                return self._known[place[:length]]
-        return ""
+        while place not in self._known:
+            place = place[:-1]
+        return self._known[place]
 
 
 class Problems:

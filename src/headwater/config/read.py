@@ -16,6 +16,7 @@ from headwater.config.schema import (
     Items,
     Key,
     Kind,
+    Leaf,
     Map,
     Number,
     Table,
@@ -64,6 +65,7 @@ class Reader:
             return self._table({}, key.kind, place)
         if key.required:
             self._problems.add(place, "is missing.", f"It is {words(key.kind)}: {key.about}.")
+            assert isinstance(key.kind, Leaf), "a table or a list has a default"
             return _stand_in(key.kind)
         return key.default
 
@@ -96,7 +98,7 @@ class Reader:
 
     # ------------------------------------------------------------------- leaves
 
-    def _leaf(self, raw: object, kind: Text | Hidden | Number | YesNo | Choice, place: Place) -> Any:
+    def _leaf(self, raw: object, kind: Leaf, place: Place) -> Any:
         match kind:
             case Text(may_be_empty=may_be_empty):
                 if isinstance(raw, str) and (raw or may_be_empty):
@@ -148,7 +150,7 @@ def _fits(raw: object, kind: Number) -> bool:
     return raw <= kind.high and (raw >= kind.low if kind.low_itself else raw > kind.low)
 
 
-def _stand_in(kind: Kind) -> Any:
+def _stand_in(kind: Leaf) -> Any:
     match kind:
         case Text():
             return ""
@@ -160,8 +162,6 @@ def _stand_in(kind: Kind) -> Any:
             return False
         case Choice(words=known):
             return known[0]
-        case Items() | Map() | Table():
-            raise AssertionError("a table or a list is never missing")
         case unreachable:
             assert_never(unreachable)
 

@@ -4,7 +4,7 @@ Made from `settings` by msgspec's own view of them; a type that has no kind here
 """
 
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import msgspec.inspect as types
 from msgspec import NODEFAULT, Struct
@@ -57,7 +57,8 @@ class Table(Struct, frozen=True):
         return next((key for key in self.keys if key.name == name), None)
 
 
-Kind = Text | Hidden | Number | YesNo | Choice | Items | Map | Table
+Leaf = Text | Hidden | Number | YesNo | Choice
+Kind = Leaf | Items | Map | Table
 
 
 class Key(Struct, frozen=True):
@@ -165,6 +166,8 @@ def words(kind: Kind) -> str:
             return f"a table of names ({words(value)})"
         case Table():
             return "a table"
+        case unreachable:
+            assert_never(unreachable)
 
 
 def _number_words(kind: Number) -> str:

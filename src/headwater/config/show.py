@@ -47,21 +47,19 @@ def as_json(loaded: Loaded) -> str:
 
 def _tables(kind: Kind, value: Any, place: Place) -> Iterator[tuple[Place, Table, Struct]]:
     """Every table that has values of its own, outer ones first."""
-    match kind:
-        case Table():
-            if any(is_value(key.kind) for key in kind.keys):
-                yield place, kind, value
-            for key in kind.keys:
-                if not is_value(key.kind):
-                    yield from _tables(key.kind, getattr(value, key.name), (*place, key.name))
-        case Map(value=inner):
-            for name, item in value.items():
-                yield from _tables(inner, item, (*place, name))
-        case Items(item=inner):
-            for number, item in enumerate(value):
-                yield from _tables(inner, item, (*place, number))
-        case _:
-            raise AssertionError("only tables have tables in them")
+    if isinstance(kind, Table):
+        if any(is_value(key.kind) for key in kind.keys):
+            yield place, kind, value
+        for key in kind.keys:
+            if not is_value(key.kind):
+                yield from _tables(key.kind, getattr(value, key.name), (*place, key.name))
+    elif isinstance(kind, Map):
+        for name, item in value.items():
+            yield from _tables(kind.value, item, (*place, name))
+    else:
+        assert isinstance(kind, Items)
+        for number, item in enumerate(value):
+            yield from _tables(kind.item, item, (*place, number))
 
 
 def _header(place: Place) -> str:
