@@ -8,9 +8,19 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from headwater.events import Failed
+
 
 class HeadwaterError(Exception):
     """Base of every error that is raised on purpose."""
+
+
+class UpstreamError(HeadwaterError):
+    """There is no answer to read: no connection, or one that did not last to the head."""
+
+    def __init__(self, failed: Failed) -> None:
+        super().__init__(failed.message)
+        self.failed = failed
 
 
 class CallerError(HeadwaterError):
