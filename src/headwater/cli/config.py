@@ -42,7 +42,9 @@ def show(
     from headwater.config import show as printed
 
     loaded = load_or_exit(file)
-    typer.echo(printed.as_json(loaded) if as_json else printed.as_toml(loaded), nl=False)
+    text = printed.as_json(loaded) if as_json else printed.as_toml(loaded)
+    # Both are UTF-8 by definition, whatever the terminal's encoding.
+    typer.echo(text.encode(), nl=False)
 
 
 @config.command()
