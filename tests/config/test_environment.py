@@ -31,9 +31,9 @@ def test_yes_and_no_have_many_forms(text: str, read: bool) -> None:
     ("text", "read"), [("a, b ,", ("a", "b")), ('["a", "b,c"]', ("a", "b,c")), (" []", ()), ("a", ("a",))]
 )
 def test_lists_are_json_or_parted_by_commas(text: str, read: tuple[str, ...]) -> None:
-    found = with_variable("SERVER__ALLOWED_HOSTS", text)
-    assert found.settings.server.allowed_hosts == read
-    assert found.sources["server.allowed_hosts"] == "environment HEADWATER_SERVER__ALLOWED_HOSTS"
+    found = with_variable("UPSTREAMS__UP__OMIT", text, upstream())
+    assert found.settings.upstreams["up"].omit == read
+    assert found.sources["upstreams.up.omit"] == "environment HEADWATER_UPSTREAMS__UP__OMIT"
 
 
 def test_numbers_and_texts_are_read_as_what_their_keys_are() -> None:

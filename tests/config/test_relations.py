@@ -77,8 +77,22 @@ def test_a_long_chain_of_fallbacks_is_no_trouble() -> None:
 
 def test_the_demos_names_are_kept_for_the_demo() -> None:
     assert said(upstream("demo")) == ["upstreams.demo: is kept for the built-in models. Choose another name."]
-    assert said(upstream() + model("demo/echo")) == [
-        "models[0].name: begins with demo/, which is kept for the built-in models. Choose another name."
+    what = "begins with demo/, which is kept for the built-in models. Choose another name."
+    assert said(upstream() + model("demo/echo")) == [f"models[0].name: {what}"]
+    assert said('[agents."demo/echo"]\npython = "my.bots:one"') == [f'agents."demo/echo": {what}']
+
+
+@pytest.mark.parametrize("name", [" a", "a ", "a\\nb", "\\u001b[31m"])
+def test_a_name_that_is_listed_can_be_read(name: str) -> None:
+    what = "is no name to be listed. Leave out blanks at its ends, and what can't be printed."
+    assert said(upstream() + model(name)) == [f"models[0].name: {what}"]
+    assert said(f'[agents."{name}"]\npython = "my.bots:one"') == [f'agents."{name}": {what}']
+    assert said('[agents.""]\npython = "my.bots:one"') == [f'agents."": {what}']
+
+
+def test_a_suggestion_does_not_depend_on_capital_letters() -> None:
+    assert said(upstream("OpenAI") + model("a", at="opnai")) == [
+        'models[0].upstream: there is no upstream "opnai". Did you mean "OpenAI"?'
     ]
 
 
@@ -192,6 +206,14 @@ def test_headers_are_such_as_can_be_sent() -> None:
         'upstreams.up.headers."x team": is no name of a header. Write it like "x-team".',
         "upstreams.up.headers.host: belongs to the connection. Take it out.",
         "upstreams.up.headers.x: has characters that no header can carry. Is there a blank or a line break in it?",
+    ]
+
+
+@pytest.mark.parametrize("host", ["http://a.example", "a.example:80", "a b", "::1"])
+def test_allowed_hosts_are_names_without_scheme_and_port(host: str) -> None:
+    assert said('[server]\nallowed_hosts = ["a.example", "*.example", "10.0.0.1", "[::1]"]') == []
+    assert said(f'[server]\nallowed_hosts = ["{host}"]') == [
+        'server.allowed_hosts[0]: is no name of a host. Write it like "chat.example.com", without http:// and without a port.'
     ]
 
 

@@ -83,12 +83,13 @@ def _reading_order(problem: Problem) -> tuple[str, int]:
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
-    return next(iter(get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)), None)
+    lowered = {name.lower(): name for name in known}
+    return next((lowered[near] for near in get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)), None)
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:
     """A suggestion, or the choice if it is small."""
     near = closest(word, known)
     if near:
-        return f'Did you mean "{near}"?'
+        return f"Did you mean {quoted(near)}?"
     return f"There is: {', '.join(sorted(known))}." if 0 < len(known) <= 12 else ""

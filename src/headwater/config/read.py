@@ -141,7 +141,8 @@ class Reader:
     def _wrong(self, raw: object, kind: Kind, place: Place) -> None:
         near = closest(raw, kind.words) if isinstance(kind, Choice) and isinstance(raw, str) else None
         found = _sort(raw) if hides(kind) or _is_long(raw) else _shown(raw)
-        self._problems.add(place, f"must be {words(kind)}, not {found}.", f'Did you mean "{near}"?' if near else "")
+        fix = f"Did you mean {quoted(near)}?" if near else ""
+        self._problems.add(place, f"must be {words(kind)}, not {found}.", fix)
 
 
 def _fits(raw: object, kind: Number) -> bool:

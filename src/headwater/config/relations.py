@@ -35,15 +35,15 @@ def check_relations(settings: Settings, sources: Mapping[str, str], problems: Pr
 
 def _perhaps(model: str, settings: Settings) -> Fault:
     near = closest(model, [known.name for known in settings.models])
-    fix = "It works if an upstream lists it." + (f' Or did you mean "{near}"?' if near else "")
+    fix = "It works if an upstream lists it." + (f" Or did you mean {quoted(near)}?" if near else "")
     return Fault(f"{quoted(model)} is not under [[models]].", fix)
 
 
 def _is_known(place: Place, model: str, settings: Settings, problems: Problems) -> bool:
     """False: only the upstreams' own lists can tell, and they are asked while serving."""
     names = [known.name for known in settings.models]
-    upstream, slash, _ = model.partition("/")
-    if model in names or (slash and upstream in (DEMO, *settings.upstreams)) or problems.at(place):
+    prefix, slash, _ = model.partition("/")
+    if model in names or (slash and prefix in (DEMO, *settings.upstreams)):
         return True
     if any(upstream.list_models for upstream in settings.upstreams.values()):
         return False

@@ -27,15 +27,14 @@ def check_values(settings: Settings, problems: Problems) -> None:
     for name, upstream in settings.upstreams.items():
         _check_upstream(name, upstream, problems)
     for number, model in enumerate(settings.models):
-        if model.name.startswith(f"{DEMO}/"):
-            what = f"begins with {DEMO}/, which is kept for the built-in models."
-            problems.add(("models", number, "name"), what, "Choose another name.")
+        _note(problems, ("models", number, "name"), _listed_fault(model.name))
     for name, mcp in settings.mcp.items():
         _check_mcp(name, mcp, problems)
     for name, agent in settings.agents.items():
         if agent.python is not None and not _PYTHON.fullmatch(agent.python):
             what = "must name a module and what is in it."
             problems.add(("agents", name, "python"), what, 'Write it like "mypackage.bots:mine".')
+        _note(problems, ("agents", name), _listed_fault(name))
 
 
 def _note(problems: Problems, place: Place, fault: Fault | None) -> None:
@@ -43,9 +42,22 @@ def _note(problems: Problems, place: Place, fault: Fault | None) -> None:
         problems.add(place, *fault)
 
 
+def _listed_fault(name: str) -> Fault | None:
+    """Models and agents are listed for clients to choose from."""
+    if name.startswith(f"{DEMO}/"):
+        return Fault(f"begins with {DEMO}/, which is kept for the built-in models.", "Choose another name.")
+    if not name.isprintable() or name.strip() != name or not name:
+        return Fault("is no name to be listed.", "Leave out blanks at its ends, and what can't be printed.")
+    return None
+
+
 def _check_server(server: ServerSettings, problems: Problems) -> None:
     for number, proxy in enumerate(server.trusted_proxies):
         _note(problems, ("server", "trusted_proxies", number), network_fault(proxy))
+    for number, host in enumerate(server.allowed_hosts):
+        if not re.fullmatch(r"[A-Za-z0-9.*_-]+|\[[0-9a-fA-F:]+\]", host):
+            fix = 'Write it like "chat.example.com", without http:// and without a port.'
+            problems.add(("server", "allowed_hosts", number), "is no name of a host.", fix)
     if server.base_path and not re.fullmatch(r"(/[A-Za-z0-9_.~-]+)+", server.base_path):
         problems.add(("server", "base_path"), "must begin with / and not end with one.", 'Write it like "/headwater".')
     for number, key in enumerate(server.keys):
