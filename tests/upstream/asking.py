@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from headwater.accumulate import Accumulator
-from headwater.config.settings import Secret, UpstreamSettings
+from headwater.config.secret import Secret
+from headwater.config.settings import UpstreamSettings
 from headwater.conversation import Request, Target, Text, User
 from headwater.events import AttemptEnded, AttemptStarted, DialectName, Event, Outcome, TextDelta
 from headwater.policy import Prefill

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from docs.providers_page import providers_page
 
+from headwater.config.secret import Secret
 from headwater.config.settings import ModelSettings, UpstreamSettings
 from headwater.conversation import Assistant, Extras, Parameters, Request, Target, Text, User
 from headwater.dialects import DIALECTS
@@ -116,7 +117,7 @@ def test_models_are_listed_beside_them() -> None:
         (upstream(dialect="messages", provider="openrouter"), "k", {"authorization": "Bearer k", "anthropic-version": "2023-06-01"}),
         (upstream(), None, {}),
         (demo.SETTINGS, "k", {}),
-        (upstream(headers={"Authorization": "Basic x", "X-Team": "a"}), "k", {"authorization": "Basic x", "x-team": "a"}),
+        (upstream(headers={"Authorization": Secret("Basic x"), "X-Team": Secret("a")}), "k", {"authorization": "Basic x", "x-team": "a"}),
     ],
 )  # fmt: skip
 def test_a_key_goes_where_the_provider_looks_for_it(

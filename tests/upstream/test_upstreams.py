@@ -11,7 +11,8 @@ import pytest
 
 from headwater import recording
 from headwater.clock import SystemClock
-from headwater.config.settings import ModelSettings, Secret, Settings, UpstreamSettings
+from headwater.config.secret import Secret
+from headwater.config.settings import ModelSettings, Settings, UpstreamSettings
 from headwater.conversation import Request, Text, User
 from headwater.errors import CallerError
 from headwater.events import AttemptStarted, Completed, DialectName, Failed, Outcome

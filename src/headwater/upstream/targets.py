@@ -116,4 +116,4 @@ def headers(settings: UpstreamSettings, key: str | None) -> dict[str, str]:
         found["authorization"] = f"Bearer {key}"
     elif key is not None and auth == "x-api-key":
         found["x-api-key"] = key
-    return found | {name.lower(): value for name, value in settings.headers.items()}
+    return found | {name.lower(): value.reveal() for name, value in settings.headers.items()}
