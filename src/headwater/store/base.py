@@ -1,14 +1,14 @@
 """The agreement with a store: one object per worker, on something that many workers may share.
 
 Three rules hold for all of it. **The owner is part of every question**: what is another's is as if it were not there.
-**A worker that was fenced writes nothing**: every write checks that, and raises `StoreError`. **What is said to be kept is
-kept**: an operation that returns has been committed as a whole, one that raises has changed nothing.
+**A worker that was fenced writes nothing**: every write checks that, and raises `StoreError`. **What is said to be
+kept is kept**: an operation that returns has been committed as a whole, one that raises has changed nothing.
 
 Nothing here says how: no SQL, no file, no clock but the one that came in.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from headwater.records import (
     Approval,
@@ -49,6 +49,8 @@ from headwater.store.results import (
 
 Unwatch = Callable[[], None]
 
+READ_BYTES: Final = 1 << 18
+
 
 class RunStore(Protocol):
     """Runs and their logs."""
@@ -72,13 +74,13 @@ class RunStore(Protocol):
     async def end(self, ending: Ending) -> EndResult:
         """The rest of the log, the outcome, the messages, the notices and the next of the queue: all or nothing.
 
-        A running run is ended by its own worker, or by any after its own was fenced; one that is queued or waiting by any.
+        A running run is ended by its own worker, or by any after its own was fenced; a queued or waiting one by any.
         """
 
     async def read(
-        self, owner: str | None, run_id: str, after: int = -1, limit_bytes: int = 1 << 18
+        self, owner: str | None, run_id: str, after: int = -1, limit_bytes: int = READ_BYTES
     ) -> LogSlice | None:
-        """Batches after the cursor, at least one if there is one. `owner=None` is the server itself (recovery, an admin)."""
+        """Batches after the cursor, at least one if there is one. No owner: the server itself (recovery, an admin)."""
 
     def watch_run(self, run_id: str, told: Callable[[], None]) -> Unwatch:
         """`told` after every commit that touched the run, whichever worker's."""
@@ -93,7 +95,7 @@ class RunStore(Protocol):
         """`status` as the API shows it: a state, or how it ended."""
 
     def note(self, run: Run) -> None:
-        """An unrecorded run that has ended: written behind. It is lost, without harm to the run, if the store is away."""
+        """An unrecorded run that has ended: written behind, and lost without harm to it if the store is away."""
 
     async def delete_run(self, owner: str, run_id: str) -> Busy | Missing | None:
         """One that belongs to no session, with its log. Not while it is active."""
@@ -147,7 +149,7 @@ class SessionStore(Protocol):
         self, owner: str, run_id: str, messages: tuple[SessionMessage, ...]
     ) -> QueueEntry | Missing: ...
 
-    async def resume_queue(self, owner: str, session_id: str) -> Started | None | Missing:
+    async def resume_queue(self, owner: str, session_id: str) -> Started | Missing | None:
         """A paused queue goes on. The first of it, if its turn has come: running, and this worker's."""
 
     async def create_group(self, group: Group, sessions: tuple[Session, ...]) -> None: ...
@@ -192,13 +194,13 @@ class WorkerStore(Protocol):
     async def workers(self) -> tuple[Worker, ...]: ...
 
     async def fence_dead(self) -> tuple[Worker, ...]:
-        """Declare dead whoever is: by an OS lock where there is one, else by a lease. From then on they can write nothing."""
+        """Declare dead whoever is: by an OS lock where there is one, else by a lease. They can write nothing more."""
 
     async def abandoned(self) -> tuple[Run, ...]:
         """Running, and their worker is fenced: to be ended by whoever finds them."""
 
     async def mine(self) -> tuple[Run, ...]:
-        """Running, and this worker's, with the stops that were asked for: for a look now and then, should news get lost."""
+        """Running, and this worker's, with the stops that were asked for: for a look now and then, if news get lost."""
 
     async def ready(self) -> tuple[Run, ...]:
         """Queued, and nothing is before them: to be claimed after a restart. Also waiting ones whose time is over."""

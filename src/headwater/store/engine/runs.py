@@ -8,7 +8,7 @@ from typing import Final
 from headwater.errors import StoreError
 from headwater.lifecycle import RunState
 from headwater.records import Approval, IdempotencyKey, Run, RunBody, StopRequest
-from headwater.store.base import Unwatch
+from headwater.store.base import READ_BYTES, Unwatch
 from headwater.store.engine.core import Core
 from headwater.store.results import (
     Batch,
@@ -123,7 +123,8 @@ class RunEngine(Core):
 
     async def body(self, owner: str | None, run_id: str) -> RunBody | None:
         async with self._database.reading() as tables:
-            return _visible(await tables.run(run_id), owner) and await tables.body(run_id)
+            run = _visible(await tables.run(run_id), owner)
+            return None if run is None else await tables.body(run_id)
 
     async def runs(
         self, owner: str | None, *, session_id: str | None = None, status: str | None = None, page: Page = Page()
@@ -134,7 +135,7 @@ class RunEngine(Core):
         return RunList(tuple(found), last)
 
     async def read(
-        self, owner: str | None, run_id: str, after: int = -1, limit_bytes: int = 1 << 18
+        self, owner: str | None, run_id: str, after: int = -1, limit_bytes: int = READ_BYTES
     ) -> LogSlice | None:
         async with self._database.reading() as tables:
             run = _visible(await tables.run(run_id), owner)

@@ -60,7 +60,7 @@ class SessionEngine(Core):
         async with self._write() as tx:
             return await sessions.edit_queued(tx, owner, run_id, messages)
 
-    async def resume_queue(self, owner: str, session_id: str) -> Started | None | Missing:
+    async def resume_queue(self, owner: str, session_id: str) -> Started | Missing | None:
         async with self._write() as tx:
             result = await sessions.resume(tx, owner, session_id)
         if isinstance(result, Started):

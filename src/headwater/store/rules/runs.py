@@ -83,9 +83,9 @@ async def _start_in_session(tx: Transaction, ask: Start, session_id: str) -> Sta
     session = await tx.tables.lock_session(owner, session_id)
     if session is None and not ask.create_session:
         return Missing("session")
-    if isinstance(ask.place, Under) and ask.place.message_id is not None:
-        if await tx.tables.message(owner, session_id, ask.place.message_id) is None:
-            return Missing("message")
+    under_id = ask.place.message_id if isinstance(ask.place, Under) else None
+    if under_id is not None and await tx.tables.message(owner, session_id, under_id) is None:
+        return Missing("message")
     if session is None:
         session = Session(id=session_id, owner=owner, created_at=tx.now, updated_at=tx.now)
     active = await tx.tables.active_run(owner, session_id)
@@ -101,7 +101,7 @@ async def _start_in_session(tx: Transaction, ask: Start, session_id: str) -> Sta
 
 
 def _may_begin(ask: Start, session: Session, active: Run | None, queue: list[QueueEntry]) -> bool:
-    """Nothing is running. A paused queue holds up only those who want to be part of it; another, all but who interrupts."""
+    """Nothing is running. A paused queue holds up only who wants to be part of it; another all but who interrupts."""
     if active is not None:
         return False
     if not queue or ask.multitask == "interrupt":

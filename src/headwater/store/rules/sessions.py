@@ -118,7 +118,7 @@ async def edit_queued(
     return entry
 
 
-async def resume(tx: Transaction, owner: str, session_id: str) -> Started | None | Missing:
+async def resume(tx: Transaction, owner: str, session_id: str) -> Started | Missing | None:
     session = await tx.tables.lock_session(owner, session_id)
     if session is None:
         return Missing("session")
