@@ -89,7 +89,7 @@ class MemoryRuns:
 
     async def droppable(self, ended_before: float) -> list[Run]:
         ended = [run for run in self._runs.values() if run.ended_at is not None and run.ended_at <= ended_before]
-        return [run for run in ended if run.id in self._logs]
+        return [run for run in ended if run.recorded and not run.log_dropped]
 
     async def drop_log(self, run_id: str) -> None:
         self._logs.pop(run_id, None)

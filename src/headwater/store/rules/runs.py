@@ -91,7 +91,7 @@ async def _start_in_session(tx: Transaction, ask: Start, session_id: str) -> Sta
     active = await tx.tables.active_run(owner, session_id)
     queue = await tx.tables.queue(owner, session_id)
     if _may_begin(ask, session, active, queue):
-        # `begin` writes it, too, once it knows where it hangs.
+        # It is written again by `begin`, which knows where it hangs.
         await tx.tables.add_run(ask.run, RunBody(ask.request))
         _, started = await begin(tx, session, ask.run, ask.messages, ask.place)
         return started
@@ -133,13 +133,13 @@ async def begin(
     """The run has the session now: what was said with it takes its place in the tree."""
     parent_id = session.head_id if isinstance(place, AtHead) else place.message_id
     placed = chain(messages, parent_id, run.id)
-    for message in placed:
-        await tx.tables.add_message(session.owner, session.id, message)
     tip = placed[-1].id if placed else parent_id
-    run = _running(tx, run, tip)
-    await tx.tables.put_run(run)
     session = replace(session, head_id=tip, updated_at=tx.now)
     await tx.tables.put_session(session)
+    for message in placed:
+        await tx.tables.add_message(session.owner, session.id, message)
+    run = _running(tx, run, tip)
+    await tx.tables.put_run(run)
     tx.news.of_session(session.owner, session.id)
     return session, Started(run, placed)
 

@@ -69,9 +69,6 @@ async def fork(tx: Transaction, owner: str, session_id: str, message_id: str, ne
     if not path:
         return Missing("message")
     copies = [replace(message, id=make_id("msg", int(tx.now * 1000), tx.entropy(10))) for message in path]
-    parents = (None, *(copy.id for copy in copies))
-    for copy, parent in zip(copies, parents, strict=False):
-        await tx.tables.add_message(owner, new_id, replace(copy, parent_id=parent))
     forked = Session(
         id=new_id,
         owner=owner,
@@ -83,6 +80,9 @@ async def fork(tx: Transaction, owner: str, session_id: str, message_id: str, ne
         forked_from=session_id,
     )
     await tx.tables.put_session(forked)
+    parents = (None, *(copy.id for copy in copies))
+    for copy, parent in zip(copies, parents, strict=False):
+        await tx.tables.add_message(owner, new_id, replace(copy, parent_id=parent))
     tx.news.of_session(owner, new_id)
     return forked
 

@@ -38,14 +38,14 @@ class QueueTests:
         assert transcript is not None
         assert len(transcript.messages) == 1
         answer = answered("yes")
-        result = await ended_well(store, first.run.id, messages=(answer,))
-        assert result.next is not None
-        assert result.next.run == (await store.transcript(OWNER, "s") or transcript).active
-        assert [(m.parent_id, m.id) for m in result.next.messages] == [(answer.id, transcript.queue[0].messages[0].id)]
-        assert await kept(store, tokens(result.next.run.id, 0)) == [None]
-        result = await ended_well(store, result.next.run.id, Incomplete("length"))
-        assert result.next is not None
-        assert result.next.run.id == transcript.queue[1].run.id
+        following = (await ended_well(store, first.run.id, messages=(answer,))).next
+        assert following is not None
+        assert following.run == (await store.transcript(OWNER, "s") or transcript).active
+        assert [(m.parent_id, m.id) for m in following.messages] == [(answer.id, transcript.queue[0].messages[0].id)]
+        assert await kept(store, tokens(following.run.id, 0)) == [None]
+        last = (await ended_well(store, following.run.id, Incomplete("length"))).next
+        assert last is not None
+        assert last.run.id == transcript.queue[1].run.id
 
     @pytest.mark.parametrize("outcome", [Stopped("user"), FAILED])
     async def test_a_stop_or_failure_pauses_the_queue_until_somebody_resumes_it(
