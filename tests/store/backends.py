@@ -23,10 +23,10 @@ class MemoryBackend:
 class SqliteBackend:
     """A worker that comes while there is one finds no lock, as if somebody had deleted the file of it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, seed: int = 1) -> None:
         self.clock = ManualClock()
         self.path = path
-        self._random = random.Random(1)
+        self._random = random.Random(seed)
         self._databases: list[SqliteDatabase] = []
 
     @property
