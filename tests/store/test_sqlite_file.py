@@ -9,9 +9,11 @@ from pathlib import Path
 import apsw
 import pytest
 
+from headwater.clock import SystemClock
 from headwater.errors import StoreError
 from headwater.store.framing import pack, unpack
 from headwater.store.sqlite import connection as connection_module
+from headwater.store.sqlite import open_sqlite
 from headwater.store.sqlite.connection import connect, prepare
 from headwater.store.sqlite.database import SqliteDatabase
 from headwater.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, migrate
@@ -161,6 +163,7 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
 READ_ONLY = """
 import os, sys
 from pathlib import Path
+from headwater.clock import SystemClock
 from headwater.errors import StoreError
 from headwater.store.sqlite.database import SqliteDatabase
 if os.geteuid() == 0:
@@ -211,6 +214,16 @@ def test_a_batch_of_a_later_format_is_refused() -> None:
     for data in (b"", b"\x02a"):
         with pytest.raises(StoreError, match="can't read"):
             unpack(data)
+
+
+@pytest.mark.anyio
+async def test_it_opens_again_with_all_that_it_had(tmp_path: Path) -> None:
+    path = tmp_path / "headwater.db"
+    for number in range(3):
+        store = await open_sqlite(path, address="here", clock=SystemClock(), entropy=os.urandom)
+        assert len((await store.runs(OWNER)).runs) == number
+        await started(store)
+        await store.close()
 
 
 @pytest.mark.anyio

@@ -28,7 +28,11 @@ class _Log(Struct):
     kept_seq: int
     """The last that is committed."""
     waiting: list[bytes]
-    committed: Committed | None = None
+    committed: Committed
+
+
+def _nobody(kept_seq: int, trouble: StoreError | None) -> None:
+    """Nothing was appended yet."""
 
 
 class GroupWriter:
@@ -43,7 +47,7 @@ class GroupWriter:
 
     def own(self, run_id: str, last_seq: int) -> None:
         """This worker has the run now, and its log stands there."""
-        self._logs[run_id] = _Log(last_seq, [])
+        self._logs[run_id] = _Log(last_seq, [], _nobody)
 
     def disown(self, run_id: str) -> None:
         self._logs.pop(run_id, None)
@@ -80,7 +84,7 @@ class GroupWriter:
         except StoreError as error:
             troubles = [error] * len(batches)
         self._free_s = time.perf_counter() + GAP_S
-        told: list[tuple[Committed | None, int, StoreError | None]] = []
+        told: list[tuple[Committed, int, StoreError | None]] = []
         for (_, log), batch, trouble in zip(found, batches, troubles, strict=True):
             log.waiting = []
             if trouble is None:
@@ -88,8 +92,7 @@ class GroupWriter:
             told.append((log.committed, log.kept_seq, trouble))
         # All is in order before anybody is told: whoever is may append again, or end.
         for committed, kept_seq, trouble in told:
-            if committed is not None:
-                call_apart(committed, kept_seq, trouble)
+            call_apart(committed, kept_seq, trouble)
         outcomes = list(zip(batches, troubles, strict=True))
         self._tell([batch.run_id for batch, trouble in outcomes if trouble is None])
         return {batch.run_id: trouble for batch, trouble in outcomes if trouble is not None}

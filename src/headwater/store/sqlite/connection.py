@@ -1,5 +1,6 @@
 """A connection to the file, set up and checked; what SQLite raises, in our words."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,13 +45,24 @@ def prepare(path: Path) -> None:
     """The file is there, and nobody else's to read; SQLite gives what it puts beside it the same rights."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        path.chmod(0o600)
-    except PermissionError as error:
-        raise StoreError(f"{path} can't be written to: {error.strerror}", trouble="read_only") from error
     except OSError as error:
-        trouble: StoreTrouble = "read_only" if error.errno == 30 else "unreachable"
-        raise StoreError(f"{path} can't be opened: {error.strerror}", trouble=trouble) from error
+        raise unopened(path, error) from error
+    os.close(open_private(path))
+    path.chmod(0o600)
+
+
+def open_private(path: Path) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise unopened(path, error) from error
+
+
+def unopened(path: Path, error: OSError) -> StoreError:
+    refused = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    return StoreError(
+        f"{path} can't be opened for writing: {error.strerror}", trouble="read_only" if refused else "unreachable"
+    )
 
 
 def connect(path: Path, durability: Durability) -> apsw.Connection:

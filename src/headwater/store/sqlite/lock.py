@@ -8,13 +8,14 @@ import os
 from pathlib import Path
 
 from headwater.errors import StoreError
+from headwater.store.sqlite.connection import open_private
 
 
 class FileLock:
     def __init__(self, database: Path, address: str) -> None:
         """Raises `StoreError` that names the holder."""
         path = database.with_name(database.name + ".lock")
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = open_private(path)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

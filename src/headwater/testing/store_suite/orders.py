@@ -131,8 +131,10 @@ class ApprovalsTests:
         assert await store.approve(OWNER, run.id, YES) == YES
         no = Approval(call_id="call_1", decision="no", by=OWNER, at=6.0)
         assert await store.approve(OWNER, run.id, no) == YES
-        assert await store.approvals(run.id) == (YES,)
-        assert orders == [run.id]
+        other = Approval(call_id="call_2", decision="no", by=OWNER, at=7.0, remember="session")
+        assert await store.approve(OWNER, run.id, other) == other
+        assert await store.approvals(run.id) == (YES, other)
+        assert orders == [run.id, run.id]
 
     async def test_one_that_is_sent_again_is_recognised(self, backend: Backend) -> None:
         store = await backend.worker()

@@ -270,6 +270,7 @@ class KeysTests:
         store = await backend.worker()
         blob = a_blob(b"picture")
         await store.put_blob("local", blob)
+        await store.put_blob("bob", blob)
         pane = a_session(owner="local")
         await store.create_group(Group(id="grp_1", owner="local", created_at=1.0, session_ids=(pane.id,)), (pane,))
         first = await started(store, session_id="s", owner="local", messages=(said("rivers"),))
