@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from headwater.accumulate import Accumulator
-from headwater.config.settings import Secret, UpstreamSettings
+from headwater.config.secret import Secret
+from headwater.config.settings import UpstreamSettings
 from headwater.conversation import Request, Target, Text, User
 from headwater.events import AttemptEnded, AttemptStarted, DialectName, Event, Outcome, TextDelta
 from headwater.policy import Prefill
@@ -49,9 +50,13 @@ class Heard:
     def __init__(self) -> None:
         self.fold = Accumulator()
         self.events: list[Event] = []
+        self.first = asyncio.Event()
+        """The first word has come."""
 
     def take(self, events: Sequence[Event]) -> None:
         self.events += events
+        if self.fold.delivered_anything:
+            self.first.set()
 
     def of(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if type(event) is kind]

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 import headwater
+from headwater.cli.config import config
 from headwater.cli.serve import serve
 from headwater.cli.simulate import simulate
 
@@ -28,6 +29,7 @@ def _root(
 
 app.command()(serve)
 app.command()(simulate)
+app.add_typer(config, name="config")
 
 
 def main() -> None:
