@@ -105,6 +105,8 @@ def _check_keys(settings: Settings, problems: Problems) -> None:
 
 def _check_agent(name: str, agent: AgentSettings, settings: Settings, problems: Problems) -> None:
     place: Place = ("agents", name)
+    if any(name == model.name for model in settings.models):
+        problems.add(place, "is the name of a model, and agents are listed as models, too.", "Choose another.")
     if agent.model is None and agent.python is None:
         problems.add((*place, "model"), "is missing, and there is no python.", 'Write it like model = "fast".')
     pointless = _OF_THE_LOOP if agent.python is not None else _OF_PYTHON
@@ -122,7 +124,3 @@ def _check_agent(name: str, agent: AgentSettings, settings: Settings, problems: 
             # A pattern that fits nothing would leave a tool without the approval that was meant for it.
             what = f"{quoted(pattern)} fits none of its tools."
             problems.add((*place, "approve", number), what, 'Write it like "files.write_*", with a name of tools.')
-    if any(name == model.name for model in settings.models):
-        # Last: a problem of the whole hides those of its parts.
-        what = "is the name of a model, and agents are listed as models, too."
-        problems.add(place, what, "Choose another.")
