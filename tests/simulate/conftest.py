@@ -8,11 +8,6 @@ from headwater.testing import Simulator
 
 
 @pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
 async def simulator() -> AsyncIterator[Simulator]:
     async with Simulator() as simulator:
         yield simulator

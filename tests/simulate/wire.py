@@ -93,7 +93,7 @@ async def connected(
     simulator: Simulator,
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     host, _, port = simulator.url.removeprefix("http://").rpartition(":")
-    reader, writer = await asyncio.open_connection(host, int(port), limit=2**24)
+    reader, writer = await asyncio.open_connection(host, int(port), limit=2**20)
     try:
         yield reader, writer
     finally:

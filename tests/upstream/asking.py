@@ -50,9 +50,13 @@ class Heard:
     def __init__(self) -> None:
         self.fold = Accumulator()
         self.events: list[Event] = []
+        self.first = asyncio.Event()
+        """The first word has come."""
 
     def take(self, events: Sequence[Event]) -> None:
         self.events += events
+        if self.fold.delivered_anything:
+            self.first.set()
 
     def of(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if type(event) is kind]

@@ -7,6 +7,7 @@ import typer
 import headwater
 from headwater.cli.config import config
 from headwater.cli.serve import serve
+from headwater.cli.simulate import simulate
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="A streaming server for LLM chat and agents.")
 
@@ -27,6 +28,7 @@ def _root(
 
 
 app.command()(serve)
+app.command()(simulate)
 app.add_typer(config, name="config")
 
 

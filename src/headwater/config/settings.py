@@ -86,7 +86,7 @@ class UpstreamSettings(Section, frozen=True, kw_only=True):
     """A model endpoint."""
 
     dialect: Annotated[DialectName, about("what it speaks")] = "chat"
-    base_url: Annotated[str, about("its address, up to and with the `/v1`")]
+    base_url: Annotated[str, about("its address, with the `/v1` or what else its paths begin with")]
     api_key: Annotated[tuple[Secret, ...], about("one, or a list that rotates")] = ()
     provider: Annotated[Name | None, about("whose oddities to expect; not set: by the address")] = None
     headers: Annotated[dict[str, Secret], about("sent with every request")] = field(default_factory=dict)
@@ -123,7 +123,7 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     name: Annotated[Name, about("what clients ask for")]
     upstream: Annotated[Name, about("a name under `[upstreams]`, or `demo`")]
     model: Annotated[Name | None, about("what the upstream is asked for; not set: the name")] = None
-    fallbacks: Annotated[tuple[Name, ...], about("names of other models, asked in turn")] = ()
+    fallbacks: Annotated[tuple[Name, ...], about("other models, asked in turn")] = ()
     prefill: Annotated[Prefill | None, about("where it differs from its upstream's")] = None
     max_tokens: Annotated[PositiveCount | None, about("told to a dialect that must be told a limit")] = None
     thinking: Annotated[

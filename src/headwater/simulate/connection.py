@@ -13,9 +13,10 @@ from typing import Final, Protocol, assert_never, cast
 import httptools
 from msgspec import Struct
 
+from headwater.errors import FrameTooLarge
+from headwater.simulate.http import head
 from headwater.simulate.journal import Closed, Connected, Exchange, Journal
 from headwater.simulate.pacer import Due, Pacer
-from headwater.simulate.perform import plain
 from headwater.simulate.steps import End, Send, Silence, Step, Wait
 
 _LIMIT_BYTES: Final = 64 * 1024 * 1024
@@ -82,7 +83,10 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._refuse(400, f"Simulator: this is no HTTP request: {error}")
+            if self._body_bytes > _LIMIT_BYTES:
+                self._refuse(413, f"Simulator: a request may have {_LIMIT_BYTES} bytes.")
+            else:
+                self._refuse(400, f"Simulator: this is no HTTP request: {error}")
 
     def eof_received(self) -> None:
         # Half of a connection is no use to a client of a stream: it has gone.
@@ -103,8 +107,9 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._blocked = False
-        if self._due is None and self._next is None:
-            self._go_on()
+        # It may have given way to others just when the socket was full.
+        self._halt()
+        self._go_on()
 
     # --------------------------------------------------------------- httptools
 
@@ -122,7 +127,8 @@ class Connection(asyncio.Protocol):
         self._body.append(body)
         self._body_bytes += len(body)
         if self._body_bytes > _LIMIT_BYTES:
-            self._refuse(413, f"Simulator: a request may have {_LIMIT_BYTES} bytes.")
+            # The parser stops there, and says so to whoever feeds it.
+            raise FrameTooLarge(_LIMIT_BYTES)
 
     def on_message_complete(self) -> None:
         path = self._url.decode("latin-1").partition("?")[0]
@@ -146,11 +152,10 @@ class Connection(asyncio.Protocol):
         self._body_bytes = 0
 
     def _refuse(self, status: int, message: str) -> None:
-        if self._closing is None:
-            for step in plain(status, message.encode(), {"content-type": "text/plain"}, close=True):
-                if isinstance(step, Send):
-                    self._transport.write(step.data)
-            self._close("simulator_fin")
+        body = message.encode()
+        headers = {"content-type": "text/plain", "content-length": str(len(body)), "connection": "close"}
+        self._transport.write(head(status, headers.items()) + body)
+        self._close("simulator_fin")
 
     def _answer_next(self) -> None:
         if self._playing is not None or not self._requests or self._closing is not None:

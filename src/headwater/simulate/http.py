@@ -1,6 +1,6 @@
 """Heads and error bodies, with the fields and words that each provider uses. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -29,8 +29,8 @@ def phrase(status: int) -> str:
         return "Unknown"
 
 
-def head(status: int, headers: Mapping[str, str]) -> bytes:
-    lines = [f"HTTP/1.1 {status} {phrase(status)}", *(f"{name}: {value}" for name, value in headers.items())]
+def head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
+    lines = [f"HTTP/1.1 {status} {phrase(status)}", *(f"{name}: {value}" for name, value in headers)]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
 

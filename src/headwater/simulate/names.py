@@ -37,7 +37,7 @@ PREFIX: Final = "sim/"
 PORTAL: Final = "<!doctype html><html><title>Sign in</title><body>Please sign in to use this network.</body></html>"
 REDIRECT: Final = Http(status=307, headers={"location": "https://elsewhere.example/v1"}, body="")
 
-_FAULTS: Final[dict[str, Callable[..., Fault]]] = {
+FAULTS: Final[dict[str, Callable[..., Fault]]] = {
     "cut": Cut,
     "fin": Fin,
     "reset": Reset,
@@ -49,7 +49,7 @@ _FAULTS: Final[dict[str, Callable[..., Fault]]] = {
     "badutf8": BadUtf8,
     "huge": HugeFrame,
 }
-_FAULT: Final = re.compile(rf"({'|'.join(_FAULTS)})-(?:after-(\d+)|at-([a-z_]+))")
+_FAULT: Final = re.compile(rf"({'|'.join(FAULTS)})-(?:after-(\d+)|at-([a-z_]+))")
 _TIMES: Final = re.compile(r"(.+)x(\d+)")
 
 
@@ -105,9 +105,7 @@ WORDS: Final = (
         r"usage-(always|none|every_chunk|with_finish)",
         lambda send: {"usage": Usage(send=send)},
     ),
-    Word(
-        "first-S", "S seconds to the first token", rf"first-{_NUMBER}", lambda s: {"pace": {"first_token_s": float(s)}}
-    ),
+    Word("first-S", "S seconds to the first", rf"first-{_NUMBER}", lambda s: {"pace": {"first_token_s": float(s)}}),
     Word("bytes-N", "cut after every N bytes", r"bytes-(\d+)", lambda n: {"writes": {"every_bytes": int(n)}}),
     Word("random-SEED", "cut at random places", r"random-(\d+)", lambda seed: {"writes": {"seed": int(seed)}}),
     Word("writes-N", "N tokens in one write", r"writes-(\d+)", lambda n: {"writes": {"tokens": int(n)}}),
@@ -134,7 +132,7 @@ WORDS: Final = (
         True,
     ),
 )
-FAULT_FORMS: Final = (f"{'|'.join(_FAULTS)} with -after-N (tokens) or -at-POINT ({', '.join(POINTS)})",)
+FAULT_FORMS: Final = (f"{'|'.join(FAULTS)} with -after-N (tokens) or -at-POINT ({', '.join(POINTS)})",)
 EXAMPLES: Final = (
     "sim/echo",
     "sim/tokens-500@50",
@@ -197,7 +195,7 @@ def _match(word: str) -> tuple[dict[str, Any], bool] | None:
         return None
     place = {"at": found[3]} if found[3] else {"tokens": int(found[2])}
     try:
-        return {"faults": (_FAULTS[found[1]](**place),)}, True
+        return {"faults": (FAULTS[found[1]](**place),)}, True
     except ValueError:
         return None
 

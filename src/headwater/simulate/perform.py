@@ -35,7 +35,7 @@ def perform(answer: Answer, asked: Asked, *, number: int, created: int) -> tuple
 def plain(status: int, body: bytes, headers: dict[str, str] | None = None, *, close: bool = False) -> Steps:
     """An answer that no script gave."""
     fields = _JSON | {"content-length": str(len(body))} | (headers or {}) | ({"connection": "close"} if close else {})
-    yield Send(head(status, fields) + body)
+    yield Send(head(status, fields.items()) + body)
     yield End("answered", close=close)
 
 
@@ -51,7 +51,7 @@ def _stream(answer: Answer, headers: dict[str, str], writer: Writer) -> Steps:
     framing = answer.writes.framing
     headers = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"} | headers
     headers |= {"transfer-encoding": "chunked"} if framing == "chunked" else {"connection": "close"}
-    start = head(200, headers | _lower(answer.headers))
+    start = head(200, (headers | _lower(answer.headers)).items())
     return Performance(answer, start, writer.stream(), writer, framing=framing).steps()
 
 
@@ -84,7 +84,7 @@ def _in_one_piece(answer: Answer, status: int, body: bytes, headers: dict[str, s
     framing: Framing = "chunked" if faults else "length"
     how = {"transfer-encoding": "chunked"} if faults else {"content-length": str(len(body))}
     answer = msgspec.structs.replace(answer, omit=(), faults=faults)
-    start = head(status, headers | how | _lower(answer.headers))
+    start = head(status, (headers | how | _lower(answer.headers)).items())
     return Performance(answer, start, _halves(body), writer, framing=framing).steps()
 
 

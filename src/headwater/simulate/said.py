@@ -92,14 +92,11 @@ def split_tokens(text: str) -> tuple[str, ...]:
 
 
 def _when(answer: Answer, asked: Asked) -> Literal["after_finish", "none", "every_chunk", "with_finish"]:
-    match answer.usage.send:
-        case "as_asked":
-            told = asked.dialect != "chat" or asked.include_usage or not asked.stream
-            return "after_finish" if told else "none"
-        case "always":
-            return "after_finish"
-        case "none" | "every_chunk" | "with_finish" as send:
-            return send
+    send = answer.usage.send
+    if send == "as_asked":
+        told = asked.dialect != "chat" or asked.include_usage or not asked.stream
+        return "after_finish" if told else "none"
+    return "after_finish" if send == "always" else send
 
 
 def _tokens(answer: Answer, asked: Asked) -> tuple[Callable[[], Iterator[str]], int]:

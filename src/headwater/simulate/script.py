@@ -182,7 +182,7 @@ class Writes(_Value, frozen=True, kw_only=True):
     """`close`: no chunks, the end of the connection is the end of the body."""
 
     def __post_init__(self) -> None:
-        if min(self.tokens, self.up_to_bytes, self.every_bytes or 1) < 1:
+        if min(self.tokens, self.up_to_bytes, 1 if self.every_bytes is None else self.every_bytes) < 1:
             raise ValueError("`tokens`, `every_bytes` and `up_to_bytes` must be at least 1")
 
 

@@ -17,6 +17,7 @@ from headwater.simulate.journal import Connected, Exchange, Journal
 from headwater.simulate.models import model_list
 from headwater.simulate.pacer import Pacer
 from headwater.simulate.perform import perform, plain
+from headwater.simulate.replay import Replays
 from headwater.simulate.script import Answer, Scenario, Script
 
 CHECKS: Final[dict[DialectName, Callable[[dict[str, Any]], list[str]]]] = {
@@ -30,7 +31,10 @@ ANY: Final = "*"
 
 
 class Simulation:
-    def __init__(self, scenario: Scenario = Scenario(), clock: Clock | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario = Scenario(), clock: Clock | None = None, replays: Replays | None = None
+    ) -> None:
+        self._replays = replays or Replays()
         self._clock = clock or SystemClock()
         self._key = scenario.key
         self._strict = scenario.strict
@@ -46,12 +50,13 @@ class Simulation:
         self._used = Counter({key: used for key, used in self._used.items() if key[0] != model})
 
     def known_names(self) -> tuple[str, ...]:
-        return (*(name for name in self._scripts if name != ANY), *names.EXAMPLES)
+        return (*self._replays.models, *(name for name in self._scripts if name != ANY), *names.EXAMPLES)
 
     def clear(self) -> None:
         """As if nobody had asked anything yet."""
         self.journal.clear()
         self._used.clear()
+        self._replays.clear()
 
     def close(self) -> None:
         self.pacer.close()
@@ -90,6 +95,8 @@ class Simulation:
         if exchange.complaints and self._strict:
             param = exchange.complaints[0].partition(": ")[0]
             return self._refuse(exchange, dialect, 400, "; ".join(exchange.complaints), param=param)
+        if self._replays:
+            return self._replay(dialect, exchange)
         try:
             script = self._script(asked.model)
         except names.UnknownName as error:
@@ -101,6 +108,14 @@ class Simulation:
             message = f"The script of {asked.model!r} has no answer for when the last message is of this kind."
             return self._refuse(exchange, dialect, 500, message)
         status, steps = perform(answer, asked, number=exchange.number, created=int(self._clock.unix_s()))
+        return Playing(steps, exchange, status)
+
+    def _replay(self, dialect: DialectName, exchange: Exchange) -> Playing:
+        taken = self._replays.take(dialect)
+        if taken is None:
+            message = f"Nothing was recorded in this dialect, but in: {', '.join(self._replays.dialects)}."
+            return self._refuse(exchange, dialect, 404, message)
+        status, steps = taken
         return Playing(steps, exchange, status)
 
     def _script(self, model: str) -> Script:

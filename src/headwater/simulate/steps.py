@@ -150,7 +150,7 @@ class Performance:
 
     def _strike(self, point: Point, count: int = 0) -> Strike:
         """All faults of this point, each once."""
-        due = [fault for fault in self._faults if fault.at == point and _least(fault) <= count]
+        due = [fault for fault in self._faults if fault.at == point and fault.tokens <= count]
         for fault in due:
             self._faults.remove(fault)
             yield from self._sends.flush()
@@ -220,10 +220,6 @@ class Performance:
         if self._framing == "chunked":
             yield Send(b"0\r\n\r\n")
         yield End("answered", close=self._framing == "close")
-
-
-def _least(fault: Fault) -> int:
-    return max(1, fault.tokens) if fault.at == "in_arguments" else fault.tokens
 
 
 class _Sends:

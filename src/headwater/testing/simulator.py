@@ -5,9 +5,10 @@ from types import TracebackType
 from typing import Self
 
 from headwater.clock import Clock
-from headwater.simulate.connection import Connection
 from headwater.simulate.journal import Connected, Exchange
+from headwater.simulate.replay import Replays
 from headwater.simulate.script import Answer, Scenario, Script
+from headwater.simulate.serve import listen
 from headwater.simulate.simulation import Simulation
 
 
@@ -17,16 +18,16 @@ class Simulator:
     `sim/…` names work at once; `script` gives a model a script of its own.
     """
 
-    def __init__(self, scenario: Scenario = Scenario(), *, clock: Clock | None = None) -> None:
-        self._simulation = Simulation(scenario, clock)
+    def __init__(
+        self, scenario: Scenario = Scenario(), *, clock: Clock | None = None, replays: Replays | None = None
+    ) -> None:
+        self._simulation = Simulation(scenario, clock, replays)
         self._server: asyncio.Server | None = None
         self.url = ""
         """E.g. `http://127.0.0.1:41234`; OpenAI's clients want `/v1` after it."""
 
     async def __aenter__(self) -> Self:
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self._simulation), "127.0.0.1", 0, backlog=2048)
-        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        self._server, self.url = await listen(self._simulation)
         return self
 
     async def __aexit__(
@@ -72,12 +73,12 @@ class Simulator:
 
     async def wait_for_close(self, n: int) -> Connected:
         """Until request `n` (from 0) has come and its connection is closed."""
-        known = self._simulation.journal.connections
-        await self._simulation.journal.wait(
-            lambda: len(self.requests) > n and known[self.requests[n].connection].closed is not None
-        )
-        return known[self.requests[n].connection]
+        await self._simulation.journal.wait(lambda: len(self.requests) > n and self._connection(n).closed is not None)
+        return self._connection(n)
 
     async def wait_for_connections(self, count: int) -> None:
         """Until just so many are open."""
         await self._simulation.journal.wait(lambda: sum(record.closed is None for record in self.connections) == count)
+
+    def _connection(self, n: int) -> Connected:
+        return self._simulation.journal.connections[self.requests[n].connection]

@@ -67,6 +67,7 @@ class Attempt:
         self._last: Event | None = None
         """Since the last tick. Silence is measured there, to a quarter of a second: no token reads a clock."""
         self._paused = False
+        self._whole = False
         self._opening: asyncio.Task[object] | None = None
         self._stalled: Failed | None = None
         self._over: asyncio.Future[Outcome] | None = None
@@ -81,13 +82,16 @@ class Attempt:
             if exchange.status >= 300:
                 return await self._refused(exchange)
             outcome = await self._read(exchange)
+            self._whole = self._reader.closed and not isinstance(outcome, Failed)
+            if self._whole:
+                exchange.finish()
             return self._report(exchange, outcome)
         except asyncio.CancelledError:
             self._take(self._reader.flush())
             raise
         finally:
             self._sweep.discard(self._tick)
-            if self._exchange is not None:
+            if self._exchange is not None and not self._whole:
                 self._exchange.close()
 
     def pause(self) -> None:

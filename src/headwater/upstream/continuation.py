@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from headwater.conversation import Assistant, Message, Reasoning, Request, Text, User
@@ -10,6 +11,7 @@ from headwater.events import Event, TextDelta
 from headwater.judge import Evidence
 from headwater.policy import Prefill
 from headwater.sse import Frame
+from headwater.upstream.providers import PrefixFlag
 
 INSTRUCTION: Final = (
     "Your last message was cut off by a technical fault. Go on exactly where it ended: repeat nothing of it, and do "
@@ -23,8 +25,22 @@ def continued(request: Request, partial: Assistant, prefill: Prefill) -> Request
     said = replace(partial, parts=tuple(part for part in partial.parts if not isinstance(part, Reasoning)))
     if not partial.text.strip():
         return request
-    asked: tuple[Message, ...] = () if prefill != "none" else (User((Text(INSTRUCTION),)),)
-    return replace(request, messages=(*request.messages, said, *asked))
+    if prefill == "none":
+        asked: tuple[Message, ...] = (*request.messages, said, User((Text(INSTRUCTION),)))
+        return replace(request, messages=asked)
+    # In the midst of an answer there is no thinking: Anthropic refuses the two together.
+    parameters = replace(request.parameters, reasoning_effort=None)
+    return replace(request, messages=(*request.messages, said), parameters=parameters)
+
+
+def with_prefix_flag(body: bytes, flag: PrefixFlag) -> bytes:
+    """A chat request that ends with the answer that is to be gone on with, marked so."""
+    asked = msgspec.json.decode(body)
+    asked["messages"][-1] |= flag.message
+    for name, value in flag.body.items():
+        both = isinstance(value, dict) and isinstance(asked.get(name), dict)
+        asked[name] = asked[name] | value if both else value
+    return msgspec.json.encode(asked)
 
 
 def trailing_space(text: str) -> str:

@@ -11,6 +11,7 @@ from headwater.policy import Prefill, RetryLimits, StallLimits
 from headwater.upstream.exchange import Opener
 from headwater.upstream.health import CannotStream, Health
 from headwater.upstream.keys import Keys
+from headwater.upstream.providers import PrefixFlag
 
 
 class Endpoint:
@@ -49,3 +50,4 @@ class Route(Struct, frozen=True, kw_only=True):
     """As the endpoint calls it."""
     target: Target
     prefill: Prefill = "none"
+    prefix_flag: PrefixFlag = PrefixFlag()

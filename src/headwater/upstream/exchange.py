@@ -30,8 +30,11 @@ class Exchange(Protocol):
 
     def resume(self) -> None: ...
 
+    def finish(self) -> None:
+        """Hear nothing more: all that mattered has come. The connection is kept if the body ends in a moment."""
+
     def close(self) -> None:
-        """Hear nothing more, and let go of the peer at once. Any number of times."""
+        """Hear nothing more, and let go of the peer at once. Any number of times, also after `finish`."""
 
 
 class Opener(Protocol):

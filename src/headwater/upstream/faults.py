@@ -79,16 +79,15 @@ def explained(failed: Failed, name: str, dialect: DialectName, start: bytes) -> 
     """The same failure, with the cause if the answer's first bytes give it away."""
     if is_page(start):
         return replace(failed, message=page(name, start), retryable=False)
-    for other, begins in _SPOKEN.items():
-        if begins.search(start):
-            if other == dialect:
-                return failed
-            message = (
-                f"The upstream {name!r} answered in the {other} dialect, and is configured for {dialect}. "
-                f'Set dialect = "{other}" in [upstreams.{name}], or another base_url.'
-            )
-            return replace(failed, reason="upstream_error", message=message, retryable=False)
-    return failed
+    # Words of one dialect occur within another's answer, but not before its own.
+    heard = [(match.start(), other) for other, begins in _SPOKEN.items() if (match := begins.search(start))]
+    if not heard or (other := min(heard)[1]) == dialect:
+        return failed
+    message = (
+        f"The upstream {name!r} answered in the {other} dialect, and is configured for {dialect}. "
+        f'Set dialect = "{other}" in [upstreams.{name}], or another base_url.'
+    )
+    return replace(failed, reason="upstream_error", message=message, retryable=False)
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:

@@ -7,6 +7,7 @@ No task wakes for a token: aiohttp's connection tells the exchange of each read,
 import asyncio
 import ssl
 from collections.abc import Callable, Mapping
+from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -42,6 +43,13 @@ class Connection(ResponseHandler):
             super().resume_reading(resume_parser)
 
 
+_LAST_BYTES_S: Final = 1.0
+
+
+def _ignore(data: bytes) -> None:
+    """Of an answer that is whole already."""
+
+
 class HttpExchange:
     def __init__(self, response: aiohttp.ClientResponse, on_over: Callable[[], None]) -> None:
         self._response = response
@@ -53,6 +61,7 @@ class HttpExchange:
         self._lost = False
         self._paused = False
         self._reading = False
+        self._closing: asyncio.TimerHandle | None = None
         connection = response.connection
         # An answer that came whole with its head has given its connection back already.
         if connection is not None:
@@ -80,9 +89,19 @@ class HttpExchange:
         self._paused = False
         self.on_read()
 
+    def finish(self) -> None:
+        # The end of the body is often a packet of its own; without it the connection could not be used again.
+        self._on_bytes, self._on_end = _ignore, self._forget
+        self._closing = asyncio.get_running_loop().call_later(_LAST_BYTES_S, self.close)
+        self.on_read()
+
     def close(self) -> None:
         self._let_go()
         self._response.close()
+
+    def _forget(self, transport: Transport) -> None:
+        if self._closing is not None:
+            self._closing.cancel()
 
     def on_lost(self) -> None:
         self._lost = True
@@ -192,6 +211,18 @@ class Address:
             raise UpstreamError(Failed("upstream_unreachable", message, retryable=True)) from None
 
 
+class HttpOpener:
+    """An `Opener`: requests to one address."""
+
+    def __init__(self, client: HttpClient, to: Address, headers: Callable[[str | None], Mapping[str, str]]) -> None:
+        self._client = client
+        self._to = to
+        self._headers = headers
+
+    async def open(self, body: bytes, key: str | None) -> HttpExchange:
+        return await self._client.post(self._to, self._headers(key), body)
+
+
 def proxy_for(url: str) -> str | None:
     """What the environment says (`HTTPS_PROXY`, `NO_PROXY`, …). Asked once an endpoint, not once a request."""
     parts = urlsplit(url)
@@ -205,7 +236,7 @@ def _failed(error: Exception, to: Address) -> Failed:
     host, lasting = f"{to.url.host}:{to.url.port}", False
     match error:
         case aiohttp.ClientConnectorDNSError():
-            what, lasting = f"The name {to.url.host!r} can't be resolved. Check the base_url, and the network.", False
+            what = f"The name {to.url.host!r} can't be resolved. Check the base_url, and the network."
         case aiohttp.ClientConnectorCertificateError(certificate_error=cause):
             what, lasting = f"The TLS certificate of {host} is not trusted: {_words(cause)}.", True
         case aiohttp.ClientConnectorSSLError(os_error=cause):
@@ -226,7 +257,7 @@ def _failed(error: Exception, to: Address) -> Failed:
         case aiohttp.ServerDisconnectedError() | ConnectionError():
             what = f"{host} closed the connection before it had answered."
         case aiohttp.ClientResponseError(message=message):
-            what, lasting = f"What {host} answered is not HTTP: {message or 'unreadable'}.", True
+            what = f"What {host} answered is not HTTP: {message.partition(':')[0] or 'unreadable'}."
         case _:
             what, lasting = f"The request to {host} failed: {_words(error)}.", isinstance(error, ValueError)
     return Failed("upstream_unreachable", what, retryable=not lasting)

@@ -21,7 +21,7 @@ from headwater.events import AttemptStarted, Failed, Notice
 from headwater.policy import AskWhole, Continue, Decision, FallBack, GiveUp, Prefill, Retry, Situation, decide
 from headwater.source import Ended, Sink, emit
 from headwater.upstream.attempt import Attempt, Call, Report
-from headwater.upstream.continuation import Seamed, continued, trailing_space
+from headwater.upstream.continuation import Seamed, continued, trailing_space, with_prefix_flag
 from headwater.upstream.endpoint import Route
 from headwater.upstream.sweep import Sweep
 
@@ -194,14 +194,12 @@ class ModelTurn:
             "everything" if partial is not None else "nothing",
         )
         emit(sink, started, *self._not_carried(route))
-        request = self._request if partial is None else continued(self._request, partial, route.prefill)
-        target = replace(route.target, stream=plan.streamed)
         plan.key = endpoint.keys.take(self._clock.now_s())
         call = Call(
             name=endpoint.name,
             dialect=endpoint.dialect.name,
             opener=endpoint.opener,
-            body=endpoint.dialect.render(request, target),
+            body=self._body(route, partial, streamed=plan.streamed),
             key=plan.key,
             decoder=self._decoder(route, partial),
             rules=endpoint.rules,
@@ -218,6 +216,13 @@ class ModelTurn:
             self._attempt = None
         emit(sink, report.ended)
         return report
+
+    def _body(self, route: Route, partial: Assistant | None, *, streamed: bool) -> bytes:
+        target = replace(route.target, stream=streamed)
+        if partial is None:
+            return route.endpoint.dialect.render(self._request, target)
+        body = route.endpoint.dialect.render(continued(self._request, partial, route.prefill), target)
+        return with_prefix_flag(body, route.prefix_flag) if route.prefill == "prefix_flag" else body
 
     def _decoder(self, route: Route, partial: Assistant | None) -> Decoder:
         decoder = route.endpoint.dialect.decoder(f"{self._call_id_prefix}{self._attempts}_")

@@ -32,6 +32,9 @@ class PlayedExchange:
     def resume(self) -> None:
         self._going.set()
 
+    def finish(self) -> None:
+        self.close()
+
     def close(self) -> None:
         self.closed = True
         if self._task is not None:
