@@ -51,11 +51,7 @@ def _cell(fate: Fate) -> str:
     return "✓" if fate == CARRIED else f"*{fate.kind}*: {fate.why}"
 
 
-PAGES = {
-    "dialects.md": dialects_page,
-    "providers.md": providers_page,
-    "configuration.md": configuration_page,
-}
+PAGES = {"dialects.md": dialects_page, "providers.md": providers_page, "configuration.md": configuration_page}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

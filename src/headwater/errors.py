@@ -5,6 +5,7 @@ they are values, `events.Outcome`.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
@@ -72,3 +73,24 @@ class FrameUnreadable(HeadwaterError):
     def __init__(self, what: str, data: bytes) -> None:
         # Its start tells the person who reads this the rest.
         super().__init__(f"{what}: {data[:120].decode('utf-8', 'replace')!r}")
+
+
+StoreTrouble = Literal[
+    "full",  # no room is left
+    "read_only",
+    "locked",  # somebody else has it
+    "corrupt",
+    "newer",  # written by a later version than this one
+    "unreachable",  # it can't be opened, or went away
+    "fenced",  # this worker was declared dead: it may write nothing more
+    "lost",  # this run is no longer this worker's to write to
+]
+
+
+class StoreError(HeadwaterError):
+    """What was to be kept was not: the log can't be trusted. `trouble` says why, the message what to do."""
+
+    def __init__(self, message: str, *, trouble: StoreTrouble) -> None:
+        super().__init__(message)
+        self.message = message
+        self.trouble = trouble

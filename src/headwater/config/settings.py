@@ -24,6 +24,23 @@ Count = Annotated[int, Meta(ge=0, le=_MOST)]
 PositiveCount = Annotated[int, Meta(ge=1, le=_MOST)]
 Name = Annotated[str, Meta(min_length=1)]
 
+# The rows of `upstream.providers`, which is above this layer; a test holds them together.
+ProviderName = Literal[
+    "openai",
+    "anthropic",
+    "ollama",
+    "vllm",
+    "llama.cpp",
+    "lmstudio",
+    "openrouter",
+    "gemini",
+    "deepseek",
+    "deepseek-beta",
+    "mistral",
+    "demo",
+    "generic",
+]
+
 
 def about(what: str) -> Meta:
     return Meta(description=what)
@@ -88,7 +105,7 @@ class UpstreamSettings(Section, frozen=True, kw_only=True):
     dialect: Annotated[DialectName, about("what it speaks")] = "chat"
     base_url: Annotated[str, about("its address, with the `/v1` or what else its paths begin with")]
     api_key: Annotated[tuple[Secret, ...], about("one, or a list that rotates")] = ()
-    provider: Annotated[Name | None, about("whose oddities to expect; not set: by the address")] = None
+    provider: Annotated[ProviderName | None, about("whose oddities to expect; not set: by the address")] = None
     headers: Annotated[dict[str, Secret], about("sent with every request")] = field(default_factory=dict)
     retries: Annotated[int, Meta(ge=0, le=100), about("on top of the first attempt")] = 2
     backoff_s: Annotated[Seconds, about("before the first retry; doubles with each")] = 0.5
