@@ -127,6 +127,10 @@ def test_a_default_model_that_nobody_can_list_is_an_error() -> None:
     unlisted = '[server]\ndefault_model = "fsat"\n' + upstream(list_models="false")
     assert said(unlisted + model("fast")) == ['server.default_model: there is no model "fsat". Did you mean "fast"?']
     assert said(unlisted) == ['server.default_model: there is no model "fsat". Add it under [[models]].']
+    for name in ("up", "demo", "nobody/fast"):
+        assert said(unlisted.replace("fsat", name)) == [
+            f'server.default_model: there is no model "{name}". Add it under [[models]].'
+        ]
 
 
 def test_an_agent_has_a_model_or_is_ones_own() -> None:
