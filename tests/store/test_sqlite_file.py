@@ -11,7 +11,9 @@ import pytest
 
 from headwater.clock import SystemClock
 from headwater.errors import StoreError
+from headwater.records import Key
 from headwater.store.framing import pack, unpack
+from headwater.store.opening import open_store
 from headwater.store.sqlite import connection as connection_module
 from headwater.store.sqlite import open_sqlite
 from headwater.store.sqlite.connection import connect, prepare
@@ -224,6 +226,35 @@ async def test_it_opens_again_with_all_that_it_had(tmp_path: Path) -> None:
         assert len((await store.runs(OWNER)).runs) == number
         await started(store)
         await store.close()
+
+
+@pytest.mark.anyio
+async def test_a_command_can_work_on_the_file_beside_the_server_that_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "headwater.db"
+    server = await open_sqlite(path, address="here", clock=SystemClock(), entropy=os.urandom)
+    run = (await started(server)).run
+    command = await open_sqlite(path, address="", clock=SystemClock(), entropy=os.urandom, beside=True)
+    key = Key(id="key_1", owner=OWNER, hash="h", created_at=1.0)
+    await command.put_key(key)
+    assert await server.key("h") == key
+    assert await kept(server, tokens(run.id, 0)) == [None]
+    await command.close()
+    await server.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("url", ["memory:", "sqlite:{}/new/headwater.db"])
+async def test_a_store_is_opened_by_its_url(tmp_path: Path, url: str) -> None:
+    store = await open_store(url.format(tmp_path), address="here", clock=SystemClock(), entropy=os.urandom)
+    await store.check()
+    await store.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("url", ["", "sqlite:", "mysql://x", "/some/path"])
+async def test_a_url_of_no_store_is_refused(url: str) -> None:
+    with pytest.raises(StoreError, match=r"store\.url"):
+        await open_store(url, address="here", clock=SystemClock(), entropy=os.urandom)
 
 
 @pytest.mark.anyio

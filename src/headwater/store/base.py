@@ -68,7 +68,8 @@ class RunStore(Protocol):
         """Hand over entries of a run that this worker has. They are kept when `committed` says so, not before.
 
         All that is waiting, of all runs, is kept as one. A later call for the same run may replace `committed` if it
-        was not told yet. Entries that are refused are not tried again: `end` takes them with its tail.
+        was not told yet. Entries that are refused are not tried again: `end` takes them with its tail. Raises
+        `StoreError` if the run is not this worker's, `ValueError` if an entry is missing before these.
         """
 
     async def end(self, ending: Ending) -> EndResult:

@@ -65,6 +65,7 @@ class WorkerEngine(RunEngine):
                 if worker.fenced and not await tx.tables.running(worker.id):
                     await tx.tables.drop_worker(worker.id)
             old = await tx.tables.droppable(tx.now - keep_logs_s)
+        await self._database.index()
         for run in old:
             # One at a time, so that nobody waits for long.
             async with self._write() as tx:
