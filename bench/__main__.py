@@ -1,7 +1,8 @@
 """All figures, as Markdown."""
 
-from bench import gateways, hot_path, store
+from bench import gateways, hot_path, reading, store
 
 hot_path.main()
+reading.main()
 store.main()
 gateways.main()
