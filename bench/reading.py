@@ -77,7 +77,9 @@ async def read_by_httpx(port: int, load: Load) -> None:
 
         async def one() -> None:
             count = 0
-            async with client.stream("POST", url, json={"model": load.model, "messages": [{"role": "user", "content": HELLO}]}) as response:
+            async with client.stream(
+                "POST", url, json={"model": load.model, "messages": [{"role": "user", "content": HELLO}]}
+            ) as response:
                 async for line in response.aiter_lines():
                     count += line.startswith("data:")
             assert count > load.tokens
