@@ -34,9 +34,16 @@ class Model:
     """What a client's name for a model leads to: a route, and others for when it fails."""
 
     def __init__(
-        self, routes: Sequence[Route], clock: Clock, sweep: Sweep, jitter: Callable[[], float] = random.random
+        self,
+        routes: Sequence[Route],
+        clock: Clock,
+        sweep: Sweep,
+        jitter: Callable[[], float] = random.random,
+        context_tokens: int | None = None,
     ) -> None:
         self.routes = routes
+        self.context_tokens = context_tokens
+        """What fits into its context; None: not known."""
         self.clock = clock
         self.sweep = sweep
         self.jitter = jitter
