@@ -65,7 +65,7 @@ async def test_a_thousand_turns_leave_nothing_behind() -> None:
         await upstreams.close()
         await asyncio.wait_for(simulator.wait_for_connections(0), 20)
         ends.clear()
-    del model, upstreams, simulator
+    del upstreams, simulator
     await asyncio.sleep(0.1)
     assert len(asyncio.all_tasks()) == tasks
     assert open_files() <= files + 2
