@@ -40,7 +40,7 @@ async def test_a_thousand_turns_leave_nothing_behind() -> None:
     files, tasks = open_files(), len(asyncio.all_tasks())
     async with Simulator() as simulator:
         simulator.script("m", Answer(tokens=30, pace=Pace(tokens_per_s=10)))
-        up = UpstreamSettings(base_url=f"{simulator.url}/v1", list_models=False)
+        up = UpstreamSettings(base_url=f"{simulator.url}/v1", list_models=False, connect_timeout_s=60)
         settings = Settings(upstreams={"up": up}, models=(ModelSettings(name="m", upstream="up"),))
         upstreams = Upstreams(settings, SystemClock(), Path("unused"))
         model = await upstreams.model("m")
