@@ -247,6 +247,7 @@ async def test_a_command_can_work_on_the_file_beside_the_server_that_has_it(tmp_
     run = (await started(server)).run
     command = await open_sqlite(path, address="", clock=SystemClock(), entropy=os.urandom, beside=True)
     key = Key(id="key_1", owner=OWNER, hash="h", created_at=1.0)
+    assert await server.fence_dead() == ()
     await command.put_key(key)
     assert await server.key("h") == key
     assert await kept(server, tokens(run.id, 0)) == [None]

@@ -30,7 +30,9 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             ended_at REAL,
             has_log INTEGER NOT NULL,
             record BLOB NOT NULL)""",
+        """CREATE INDEX run_by_time ON run (created_at, id)""",
         """CREATE INDEX run_by_owner ON run (owner, created_at, id)""",
+        """CREATE INDEX run_by_status ON run (status, owner, created_at, id)""",
         """CREATE INDEX run_by_session ON run (owner, session_id, created_at, id) WHERE session_id IS NOT NULL""",
         # The session's lock: there can't be two.
         """CREATE UNIQUE INDEX run_active ON run (owner, session_id)

@@ -138,6 +138,18 @@ class QueueTests:
         await queue()
         assert (await ended_well(store, last.run.id)).next is not None
 
+    async def test_a_run_that_waits_for_a_person_makes_way_too(self, backend: Backend) -> None:
+        store = await backend.worker()
+        first = await started(store, session_id="s")
+        await store.release(first.run.id)
+        result = await store.start(Start(run=a_run(session_id="s"), multitask="interrupt"))
+        assert isinstance(result, Queued)
+        assert result.stopping is not None
+        assert result.stopping.state is RunState.WAITING
+        ending = await ended_well(store, first.run.id, Stopped("replaced"))
+        assert ending.next is not None
+        assert ending.next.run.id == result.run.id
+
     async def test_interrupting_nothing_is_a_start(self, backend: Backend) -> None:
         store = await backend.worker()
         assert isinstance(
