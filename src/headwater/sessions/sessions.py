@@ -183,8 +183,7 @@ class _Found(Struct, frozen=True):
         """Where the run that left it began to answer. None: it is itself something to be answered."""
         if isinstance(self.message.message, User):
             return None
-        run_id = self.message.run_id
-        mine = (message for message in self.path if message.run_id == run_id) if run_id else iter([self.message])
+        mine = (message for message in self.path if message.run_id == self.message.run_id)
         return next((message for message in mine if isinstance(message.message, Assistant)), None)
 
     def cut_run(self, answer: SessionMessage) -> str | None:
