@@ -42,7 +42,7 @@ class Whole(Struct, frozen=True):
 
 def noted(notes: Sequence[str]) -> dict[str, Any]:
     """The field of a successful answer that is not its dialect's: there only if there is something to note (C66)."""
-    return {"headwater": {"notes": notes}} if notes else {}
+    return {"headwater": {"notes": list(dict.fromkeys(notes))}} if notes else {}
 
 
 class Note(Struct, frozen=True):

@@ -111,7 +111,7 @@ class ChatEncoder:
     def _ending(self, outcome: Outcome) -> bytes:
         match outcome:
             case Completed(reason=reason) | Incomplete(reason=reason):
-                ours: dict[str, Any] = {"notes": self._notes} if self._notes else {}
+                ours: dict[str, Any] = noted(self._notes).get("headwater", {})
                 if self._style == "finish_reason" and isinstance(outcome, Incomplete) and reason != "content_filter":
                     ours |= {"outcome": outcome, "code": "output_truncated"}
                 note = b',"headwater":' + _json(ours) if ours else b""

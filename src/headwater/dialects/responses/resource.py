@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headwater.dialects.base import Head
+from headwater.dialects.base import Head, noted
 from headwater.events import Usage
 
 _json = msgspec.json.encode
@@ -75,7 +75,7 @@ class Resource:
                 _json({"reason": reason} if reason else None),
                 b",".join(output),
                 _json(write_usage(usage)),
-                b',"headwater":' + _json({"notes": notes}) if notes else b"",
+                b"," + _json(noted(notes))[1:-1] if notes else b"",
             )
         )
 
