@@ -63,7 +63,7 @@ def test_every_kind_of_message() -> None:
         {"role": "tool", "tool_call_id": "d", "content": [{"type": "text", "text": "A"}, {"type": "text", "text": "dog."}]},
     ).request.messages == (
         System((Text("Be brief."),)),
-        System((Text("Be kind."),)),
+        System((Text("Be kind."),), "dev"),
         User((Text("What is this?"), Image(url, "low")), "ann"),
         Assistant((Reasoning("hm"), Text("Let me look."), ToolCall("c", "look", "{}", {"extra_content": {"g": 1}})), "bob"),
         ToolOutput("c", (Text("A cat."),)),

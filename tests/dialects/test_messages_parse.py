@@ -200,7 +200,7 @@ def test_what_only_this_dialect_has_is_carried_as_it_came() -> None:
         ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "medium"}}, "medium"),
         ({"thinking": {"type": "disabled"}, "output_config": {"effort": "medium"}}, "none"),
         ({"output_config": {"effort": "xhigh"}}, "xhigh"),
-        ({"output_config": {"effort": "max"}}, "xhigh"),
+        ({"output_config": {"effort": "max"}}, "max"),
     ],
 )
 def test_another_dialect_is_told_an_effort(fields: dict[str, Any], effort: str | None) -> None:

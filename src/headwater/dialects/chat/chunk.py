@@ -20,6 +20,8 @@ class Delta(Struct, gc=False):
     reasoning_details: list[dict[str, Any]] | None = None
     refusal: str | None = None
     tool_calls: list[dict[str, Any]] | None = None
+    annotations: list[dict[str, Any]] | None = None
+    images: list[dict[str, Any]] | None = None
 
 
 class Choice(Struct, gc=False):
@@ -80,6 +82,8 @@ def _lenient_delta(delta: dict[str, Any]) -> Delta:
         mended_all(objects(delta.get("reasoning_details"))),
         _plain(delta.get("refusal")),
         objects(delta.get("tool_calls")),
+        mended_all(objects(delta.get("annotations"))),
+        mended_all(objects(delta.get("images"))),
     )
 
 

@@ -114,6 +114,8 @@ class ChatDecoder:
                 out.append(TextDelta(delta.content))
             if delta.tool_calls or delta.refusal:
                 self._calls_and_refusal(delta, out)
+            if delta.annotations or delta.images:
+                self._beside_text(delta, out)
         evidence = self.evidence
         if len(out) > before:
             self._delivered = True
@@ -145,6 +147,13 @@ class ChatDecoder:
             out.append(TextDelta(delta.refusal, refusal=True))
         if delta.tool_calls:
             self._calls.feed(delta.tool_calls, out)
+
+    def _beside_text(self, delta: Delta, out: list[Event]) -> None:
+        # A remark on the text, and an answer of its own: tests/wire/chat/annotations.sse, images.sse
+        if delta.annotations:
+            out.append(ProviderState("chat", {"type": "message", "annotations": delta.annotations}))
+        if delta.images:
+            out.append(ProviderState("chat", {"type": "images", "images": delta.images}))
 
     def _end_calls(self, out: list[Event]) -> None:
         """Unless the upstream said that it was cut short: then nobody knows which of them are whole."""

@@ -8,9 +8,10 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from headwater.conversation import Assistant, Reasoning, Text, ToolCall
+from headwater.conversation import Assistant, Opaque, Reasoning, ToolCall
 from headwater.dialects import endings
 from headwater.dialects.base import NOT_CARRIED, FailureStyle, Head, Whole, noted
+from headwater.dialects.chat.said import Joints, Said
 from headwater.dialects.totals import Totals
 from headwater.events import (
     AttemptStarted,
@@ -36,6 +37,9 @@ from headwater.events import (
 _json = msgspec.json.encode
 _DONE: Final = b"data: [DONE]\n\n"
 _DELTA_END: Final = b'},"finish_reason":null}]}\n\n'
+
+_DETAILS: Final = "reasoning_details"
+_BESIDE_TEXT: Final = ("annotations", "images")
 
 # A turn limit has no word of its own here; the nearest truth is that the answer was cut.
 _FINISH_REASON: Final = {
@@ -67,15 +71,20 @@ class ChatEncoder:
         self._text_start = self._delta_start + b'"content":'
         self._role = b'"role":"assistant",'
         """On the first delta only: no chunk has the role alone (C60)."""
+        self._joints = Joints()
+        self._text_goes_on = False
 
     def encode(self, event: Event) -> bytes:
         match event:
-            case TextDelta(text=text, refusal=False) if not self._role:
+            case TextDelta(text=text, refusal=False) if self._text_goes_on:
                 return self._text_start + _json(text) + _DELTA_END
-            case TextDelta(text=text, refusal=refusal):
-                return self._delta(b'"refusal":' if refusal else b'"content":', text)
+            case TextDelta(text=text, refusal=True):
+                return self._delta(b'"refusal":', text)
+            case TextDelta(text=text):
+                self._text_goes_on = True
+                return self._delta(b'"content":', self._joints.before_text() + text)
             case ReasoningDelta(text=text):
-                return self._delta(b'"reasoning_content":', text)
+                return self._delta(b'"reasoning_content":', self._joints.before_thought() + text)
             case ToolArgsDelta(index=index, text=text):
                 return self._call_delta(index, {"function": {"arguments": text}})
             case ToolCallStarted(index=index, id=id, name=name, extra=extra):
@@ -87,8 +96,8 @@ class ChatEncoder:
                 if self._totals.attempt(event):
                     self._calls_before = self._calls
                 return b""
-            case ProviderState(dialect="chat", data={"reasoning_details": details}):
-                return self._delta(b'"reasoning_details":', details)
+            case ProviderState():
+                return self._state(event)
             case UsageReported(usage=usage):
                 self._totals.report(usage)
                 return b""
@@ -100,6 +109,20 @@ class ChatEncoder:
             case _:
                 # For native followers: this dialect has no place for it.
                 return b""
+
+    def _state(self, event: ProviderState) -> bytes:
+        match event:
+            case ProviderState(dialect="chat", data=data):
+                told = [name for name in (_DETAILS, *_BESIDE_TEXT) if name in data]
+                return b"".join([self._delta(b"%b:" % _json(name), data[name]) for name in told])
+            case ProviderState(dialect="responses", data={"type": "message"}):
+                self._joints.end_text()
+                self._text_goes_on = False
+            case ProviderState(dialect=dialect, of="reasoning"):
+                self._joints.end_thought(dialect)
+            case _:
+                """Another dialect's: no client of this one could read it."""
+        return b""
 
     def _call_delta(self, index: int, call: dict[str, Any]) -> bytes:
         return self._delta(b'"tool_calls":', [{**call, "index": self._calls_before + index}])
@@ -166,14 +189,13 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
 
 
 def _message(message: Assistant) -> dict[str, Any]:
-    texts = [part for part in message.parts if type(part) is Text]
-    said = "".join(part.text for part in texts if not part.refusal)
-    refused = "".join(part.text for part in texts if part.refusal)
-    written: dict[str, Any] = {"role": "assistant", "content": said or None, "refusal": refused or None}
-    if message.reasoning:
-        written["reasoning_content"] = message.reasoning
+    said = Said(message)
+    written: dict[str, Any] = {"role": "assistant", "content": said.text or None, "refusal": said.refusal or None}
+    written |= remarks(message)
+    if said.reasoning:
+        written["reasoning_content"] = said.reasoning
     if details := reasoning_details(message):
-        written["reasoning_details"] = details
+        written[_DETAILS] = details
     if message.tool_calls:
         written["tool_calls"] = [write_call(call) for call in message.tool_calls]
     return written
@@ -190,7 +212,14 @@ def _call(id: str, name: str, arguments: str) -> dict[str, Any]:
 def reasoning_details(message: Assistant) -> list[Any]:
     """What this dialect's providers want to have back, in order."""
     states = [part.state for part in message.parts if type(part) is Reasoning and part.dialect == "chat" and part.state]
-    return [detail for state in states for detail in state.get("reasoning_details", ())]
+    return [detail for state in states for detail in state.get(_DETAILS, ())]
+
+
+def remarks(message: Assistant) -> dict[str, Any]:
+    """What this dialect's upstream put beside the text: lists, each in a field of its own."""
+    told = [part.data for part in message.parts if isinstance(part, Opaque) and part.dialect == "chat"]
+    found = {name: [one for data in told for one in data.get(name, ())] for name in _BESIDE_TEXT}
+    return {name: values for name, values in found.items() if values}
 
 
 def write_usage(usage: Usage) -> dict[str, Any] | None:

@@ -71,7 +71,7 @@ class MessagesEncoder:
                 return b"%b%b%b" % (self._delta_start, _json(text), _DELTA_END)
             case TextDelta() | ReasoningDelta() | ToolArgsDelta() | ToolCallStarted() | ToolCallEnded():
                 return self._in_turn(event)
-            case ProviderState(dialect="messages") | ProviderState(data={"type": "message"}):
+            case ProviderState():
                 return self._in_turn(event)
             case UsageReported(usage=usage):
                 self._totals.report(usage)
@@ -162,6 +162,19 @@ class MessagesEncoder:
                 self._call = index
                 self._arguments = Arguments()
                 return self._into("tool_use", {**(extra or {}), **call_block(ToolCall(id, name, ""))})
+            case ProviderState(dialect="messages"):
+                return self._write_state(event)
+            case ProviderState(of="reasoning"):
+                # Another dialect's thought ends here, and so does its message: what comes next is no part of it.
+                return self._close() if self._open == "thinking" else b""
+            case ProviderState(dialect="responses", data={"type": "message"}):
+                return self._close() if self._open == "text" else b""
+            case _:
+                # Another dialect's; or the rest of a call that was whole already: white space, by the rules of JSON.
+                return b""
+
+    def _write_state(self, event: ProviderState) -> bytes:
+        match event:
             case ProviderState(of="reasoning", data={"signature": signature}):
                 opened = self._into("thinking", thinking_block("", ""))
                 return opened + self._other_delta("signature_delta", "signature", signature) + self._close()
@@ -175,14 +188,8 @@ class MessagesEncoder:
                     return b""
                 cited = [self._other_delta("citations_delta", "citation", citation) for citation in citations]
                 return b"".join(cited) + self._close()
-            case ProviderState(dialect="messages", of="message", data=data):
-                return self._whole_block(data)
-            case ProviderState():
-                # Another dialect's message ends here: what is said next is no part of it.
-                return self._close() if self._open == "text" else b""
             case _:
-                # The rest of a call that was whole already: white space, by the rules of JSON.
-                return b""
+                return self._whole_block(event.data)
 
     def _into(self, type: str, content: dict[str, Any]) -> bytes:
         """Opens a block of this type, unless one is open."""

@@ -21,6 +21,8 @@ from headwater.conversation import (
 )
 from headwater.dialects.responses.history import write_input
 
+LEAST_TOKENS: Final = 16
+"""Fewer are refused as a limit."""
 # What `parse` took out of `text` and `reasoning`.
 _NESTED: Final = frozenset({"verbosity", "summary"})
 
@@ -39,7 +41,7 @@ def render_request(request: Request, target: Target) -> bytes:
         "store": False,
         # Without it nothing is left of its thoughts for the next turn. A model that has none refuses it: `omit`.
         "include": ["reasoning.encrypted_content"] if parameters.reasoning_effort != "none" else None,
-        "max_output_tokens": parameters.max_tokens,
+        "max_output_tokens": parameters.max_tokens and max(parameters.max_tokens, LEAST_TOKENS),
         "temperature": parameters.temperature,
         "top_p": parameters.top_p,
         "reasoning": _given(reasoning),
@@ -73,8 +75,8 @@ def _tool(tool: Tool) -> dict[str, Any]:
         "name": tool.name,
         **({"description": tool.description} if tool.description else {}),
         "parameters": tool.parameters,
-        # Left out it is true here, which no other dialect means by leaving it out.
-        "strict": tool.strict or False,
+        # Left out it is true here, as far as the schema allows: no other dialect means that by leaving it out.
+        **({} if tool.strict == "if_possible" else {"strict": tool.strict or False}),
     }
 
 
