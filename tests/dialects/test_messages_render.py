@@ -598,3 +598,43 @@ def test_a_model_that_reasons_has_its_own_temperature() -> None:
     assert reasoning("high", parameters={"temperature": 0.5})[3] == ["temperature"]
     assert reasoning("high", parameters={"temperature": 1.0})[3] == []
     assert reasoning("none", parameters={"temperature": 0.5})[3] == []
+
+
+def test_what_a_text_cites_goes_back_with_it_and_with_no_other() -> None:
+    cites = [{"type": "char_location"}]
+    remark = Opaque("messages", {"type": "headwater.citations", "citations": cites})
+    nothing = Opaque("messages", {"type": "headwater.citations", "citations": []})
+    assert turns(User((Text("A"), remark, Text("B"))))[0][1] == [{**text("A"), "citations": cites}, text("B")]
+    said = Assistant((Text("A"), nothing, Text("B"), remark, Text(" "), remark, CALL, remark))
+    assert turns(HI, said, RESULT, tools=(LOOK,))[1][1] == [text("A"), {**text("B"), "citations": cites}, CALL_BLOCK]
+
+
+def test_thoughts_that_nobody_signed_stay_away() -> None:
+    said = Assistant((Reasoning("Hm.", "messages", {"signature": ""}), Text("A")))
+    assert turns(HI, said, HI)[1][1] == [text("A")]
+    assert [note.field for note in notes(HI, said, HI)] == ["messages.reasoning"]
+
+
+@pytest.mark.parametrize("target", [TARGET, BUDGET])
+def test_a_model_that_reasons_samples_as_it_likes(target: Target) -> None:
+    """Its provider refuses anything else."""
+    parameters = Parameters(reasoning_effort="high", temperature=0.5, top_p=0.9)
+    assert render(target=target, parameters=parameters).keys().isdisjoint({"temperature", "top_p"})
+    assert render(target=target, parameters=Parameters(reasoning_effort="high", top_p=0.95))["top_p"] == 0.95
+    asked = Extras("messages", {"thinking": {"type": "adaptive"}, "top_k": 5})
+    assert "top_k" not in render(extras=asked)
+    assert [note.field for note in notes(extras=asked)] == ["top_k"]
+    assert render(extras=Extras("messages", {"thinking": {"type": "disabled"}, "top_k": 5}))["top_k"] == 5
+
+
+@pytest.mark.parametrize("asked", [{"type": "adaptive"}, {"type": "enabled", "budget_tokens": 1024}])
+def test_thinking_in_the_clients_own_words_gives_way_to_what_it_can_not_go_with(asked: dict[str, Any]) -> None:
+    extras = Extras("messages", {"thinking": asked, "output_config": {"effort": "low"}})
+    begun = (HI, Assistant((Text("Once"),)))
+    forced: dict[str, Any] = {"tools": (LOOK,), "tool_choice": "required"}
+    for said, fields in ((begun, {}), ((HI,), forced)):
+        body = render(*said, extras=extras, **fields)
+        assert "thinking" not in body
+        assert body["output_config"] == {"effort": "low"}
+        assert [note.field for note in notes(*said, extras=extras, **fields)] == ["reasoning_effort"]
+    assert render(*begun, parameters=Parameters(reasoning_effort="high")).get("thinking") is None
