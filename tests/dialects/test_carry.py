@@ -86,7 +86,7 @@ EXAMPLES: dict[str, Example] = {
     "presence penalty": (with_parameters(presence_penalty=0.5), target()),
     "frequency penalty": (with_parameters(frequency_penalty=0.5), target()),
     "parameters that only another dialect has": lambda dialect: (
-        Request((HI,), extras=Extras(other(dialect), {"service_tier": "auto"})),
+        Request((HI,), extras=Extras(other(dialect), {"speed": "fast"})),
         target(),
     ),
     "reasoning effort": (with_parameters(reasoning_effort="low"), target()),
@@ -296,10 +296,22 @@ def test_a_plain_conversation_loses_nothing(dialect: DialectName) -> None:
 @each_dialect
 def test_fields_of_one_dialect_go_there_and_are_noted_elsewhere(dialect: DialectName) -> None:
     for name in NAMES:
-        request = Request((HI,), extras=Extras(name, {"service_tier": "auto"}))
+        request = Request((HI,), extras=Extras(name, {"speed": "fast"}))
         notes = carry.notes(request, target(), dialect)
-        assert [note.field for note in notes] == ([] if name == dialect else ["service_tier"])
-        assert ("service_tier" in json.loads(DIALECTS[dialect].render(request, target()))) == (name == dialect)
+        assert [note.field for note in notes] == ([] if name == dialect else ["speed"])
+        assert ("speed" in json.loads(DIALECTS[dialect].render(request, target()))) == (name == dialect)
+
+
+def test_what_two_dialects_mean_alike_goes_from_one_to_the_other() -> None:
+    fields = {"user": "u", "service_tier": "flex", "verbosity": "low"}
+    asked = Request((HI,), extras=Extras("chat", fields))
+    body = json.loads(DIALECTS["responses"].render(asked, target()))
+    assert (body["user"], body["service_tier"], body["text"]) == ("u", "flex", {"verbosity": "low"})
+    assert json.loads(
+        DIALECTS["chat"].render(Request((HI,), extras=Extras("responses", fields)), target())
+    ).items() >= (fields.items())
+    assert carry.notes(asked, target(), "responses") == []
+    assert [note.field for note in carry.notes(asked, target(), "messages")] == ["user", "service_tier", "verbosity"]
 
 
 @each_dialect

@@ -15,6 +15,7 @@ from headwater.conversation import (
     ToolCall,
     ToolOutput,
 )
+from headwater.dialects.extras import told
 from headwater.dialects.history import plain_name
 from headwater.dialects.messages.block import CITATIONS
 from headwater.dialects.messages.thinking import Plan, plan
@@ -64,12 +65,12 @@ class Question:
     def foreign_fields(self) -> list[str]:
         """Parameters that only another dialect has."""
         every = (self.request.extras, *(tool.extras for tool in self.request.tools))
-        foreign = [extras for extras in every if extras is not None and extras.dialect != self.dialect]
         return [
             name
-            for extras in foreign
+            for extras in every
+            if extras is not None and extras.dialect != self.dialect
             for name in extras.fields
-            if extras.dialect != "messages" or name not in _TOLD_AS_EFFORT
+            if name not in told(extras, self.dialect) and (extras.dialect != "messages" or name not in _TOLD_AS_EFFORT)
         ]
 
     # ---------------------------------------------------------------- history

@@ -21,6 +21,7 @@ from headwater.conversation import (
     ToolOutput,
     User,
 )
+from headwater.dialects import extras
 from headwater.dialects.chat.encode import reasoning_details, remarks, write_call
 from headwater.dialects.chat.said import Said
 from headwater.dialects.history import NOTHING_SAID, plain_name, settled
@@ -51,8 +52,7 @@ def render_request(request: Request, target: Target) -> bytes:
         "parallel_tool_calls": parameters.parallel_tool_calls if request.tools else None,
         "store": False,
     }
-    if request.extras is not None and request.extras.dialect == "chat":
-        fields.update(request.extras.fields)
+    fields |= extras.told(request.extras, "chat")
     return msgspec.json.encode(
         {name: value for name, value in fields.items() if value is not None and name not in target.omit}
     )

@@ -124,9 +124,7 @@ _decoder = msgspec.json.Decoder(MessagesRequest)
 def parse_request(body: bytes) -> Ask:
     wire = parse(_decoder, body)
     tools = [_tool(tool, f"tools[{n}]") for n, tool in enumerate(wire.tools or ())]
-    for n, tool in enumerate(tools):
-        if tool.name in (other.name for other in tools[:n]):
-            raise CallerError(f"'tools' has '{tool.name}' twice: names must be unique.", param=f"tools[{n}].name")
+    _check_names([tool.name for tool in tools])
     extras = _extras(wire)
     request = Request(
         messages=_messages(wire),
@@ -171,6 +169,14 @@ def _tool(wire: dict[str, Any], path: str) -> Tool:
         read_cache(tool.cache_control),
         Extras("messages", extras) if extras else None,
     )
+
+
+def _check_names(names: list[str]) -> None:
+    places = {name: place for place, name in enumerate(names)}
+    for place, name in enumerate(names):
+        if places[name] != place:
+            message = f"'tools' has '{name}' more than once: names must be unique."
+            raise CallerError(message, param=f"tools[{places[name]}].name")
 
 
 def _tool_choice(choice: _Choice | None, names: list[str]) -> ToolChoice | None:

@@ -5,6 +5,7 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from headwater.conversation import JsonSchema, NamedTool, OutputFormat, Request, Target, Tool
+from headwater.dialects.extras import told
 from headwater.dialects.history import plain_name
 from headwater.dialects.messages.thinking import Plan, plan
 from headwater.dialects.messages.turns import MAX_NAME_CHARS, History, limit_marks, write_history
@@ -44,10 +45,8 @@ def render_request(request: Request, target: Target) -> bytes:
 
 def _given(request: Request, planned: Plan) -> dict[str, Any]:
     """The client's own words, where it speaks this dialect; but for what the plan has weighed."""
-    if request.extras is None or request.extras.dialect != "messages":
-        return {}
     weighed = (*_WEIGHED, "top_k") if planned.on else _WEIGHED
-    return {name: value for name, value in request.extras.fields.items() if name not in weighed}
+    return {name: value for name, value in told(request.extras, "messages").items() if name not in weighed}
 
 
 def _format(output: OutputFormat) -> dict[str, Any]:

@@ -115,15 +115,15 @@ def _all_visible(parts: Sequence[Text | Image | Opaque]) -> list[Block]:
     blocks: list[Block] = []
     for n, part in enumerate(parts):
         if isinstance(part, Opaque) and part.data.get("type") == CITATIONS:
-            _cite(blocks, parts[:n], part)
+            _cite(blocks, parts[n - 1] if n else None, part)
         else:
             blocks += _visible(part)
     return blocks
 
 
-def _cite(blocks: list[Block], before: Sequence[object], citations: Opaque) -> None:
+def _cite(blocks: list[Block], before: object, citations: Opaque) -> None:
     """What a text cites comes after it; a blank one was not written."""
-    if citations.data["citations"] and before and isinstance(before[-1], Text) and before[-1].text.strip():
+    if citations.data["citations"] and isinstance(before, Text) and before.text.strip():
         blocks[-1]["citations"] = citations.data["citations"]
 
 
@@ -163,7 +163,7 @@ def _assistant(message: Assistant, target: Target, declared: list[str]) -> list[
             case Opaque(dialect="messages", data={"type": str(type)} as data) if type not in (STOP, CITATIONS):
                 blocks.append(data)
             case Opaque(dialect="messages", data={"citations": _}):
-                _cite(blocks, message.parts[:n], part)
+                _cite(blocks, message.parts[n - 1] if n else None, part)
             case Opaque():
                 # Another dialect's, or of how an answer ended: neither is part of what was said.
                 pass

@@ -54,7 +54,7 @@ class ResponsesDecoder:
         if lenient or self._halves:
             self._join_halves(event)
         if type == _TEXT:
-            self._received.say(event, "text", event.content_index, out)
+            self._received.say_text(event, out)
         elif handler := _HANDLERS.get(type):
             handler(self, event, out)
         elif event.object == "response":
@@ -96,7 +96,7 @@ class ResponsesDecoder:
     # -------------------------------------------------------------- handlers
 
     def _text(self, event: StreamEvent, out: list[Event]) -> None:
-        self._received.say(event, "text", event.content_index, out)
+        self._received.say_text(event, out)
 
     def _refusal(self, event: StreamEvent, out: list[Event]) -> None:
         self._received.say(event, "refusal", event.content_index, out)

@@ -56,9 +56,10 @@ class ResponsesEncoder:
         self._notes: list[str] = []
 
     def encode(self, event: Event) -> bytes:
+        if type(event) is TextDelta and self._begun and not event.refusal:
+            # Nearly every event there is, and a match takes 0.1 µs more.
+            return self._output.grow("text", event.text)
         match event:
-            case TextDelta(text=text, refusal=False) if self._begun:
-                return self._output.grow("text", text)
             case TextDelta(text=text, refusal=refusal):
                 return self._begin() + self._output.grow("refusal" if refusal else "text", text)
             case ReasoningDelta(text=text):

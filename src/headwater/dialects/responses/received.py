@@ -80,20 +80,32 @@ class Received:
         self.calls = 0
         self._speaking: Item | None = None
         """Whose text the next one's would be taken for a part of."""
+        self._text_place: tuple[int | None, int, StringIO] | None = None
+        """Index, part and text so far of the message that grows, while nothing else has come to its index."""
         self.cut_item = False
         """An item was said to be incomplete."""
 
     # --------------------------------------------------------------- deltas
+
+    def say_text(self, event: StreamEvent, out: list[Event]) -> None:
+        """A delta of a message's text: the way of every token, and shorter while it goes on with the same part."""
+        text = event.delta
+        place = self._text_place
+        if place is not None and text and event.output_index == place[0] and event.content_index == place[1]:
+            place[2].write(text)
+            out.append(TextDelta(text))
+            return
+        self.say(event, "text", event.content_index, out)
+        item = self._by_key.get(event.output_index)
+        if item is not None and (said := item.said.get(("text", event.content_index))) is not None:
+            self._text_place = (event.output_index, event.content_index, said)
 
     def say(self, event: StreamEvent, field: Field, part: int, out: list[Event]) -> None:
         """A delta of a text."""
         text = event.delta
         if not text:
             return
-        # The index itself, before `key`: this is the way of every token.
-        item = self._by_key.get(event.output_index)
-        if item is None or item.done:
-            item = self._open(event, _KIND[field])
+        item = self._open(event, _KIND[field])
         said = item.said.get((field, part))
         if said is None:
             said = self._begin_part(item, field, part, out)
@@ -169,6 +181,7 @@ class Received:
     def _new(self, key: int | str, kind: str, id: str) -> Item:
         item = self._by_key[key] = Item(kind, id)
         self._items.append(item)
+        self._text_place = None
         return item
 
     def _settle(self, item: Item, data: dict[str, Any], out: list[Event]) -> None:
@@ -192,6 +205,7 @@ class Received:
                     out.append(ProviderState("responses", data))
         self.cut_item = self.cut_item or cut
         item.done = True
+        self._text_place = None
 
     def _settle_message(self, item: Item, data: dict[str, Any], out: list[Event]) -> None:
         parts = objects(data.get("content"))

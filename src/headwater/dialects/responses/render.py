@@ -19,6 +19,7 @@ from headwater.conversation import (
     Tool,
     ToolChoice,
 )
+from headwater.dialects.extras import told
 from headwater.dialects.responses.history import write_input
 
 LEAST_TOKENS: Final = 16
@@ -29,7 +30,7 @@ _NESTED: Final = frozenset({"verbosity", "summary"})
 
 def render_request(request: Request, target: Target) -> bytes:
     parameters = request.parameters
-    extras = request.extras.fields if request.extras is not None and request.extras.dialect == "responses" else {}
+    extras = told(request.extras, "responses")
     instructions, messages = _instructions(request.messages)
     reasoning = {"effort": parameters.reasoning_effort, "summary": extras.get("summary")}
     text = {"format": _format(parameters.output), "verbosity": extras.get("verbosity")}
