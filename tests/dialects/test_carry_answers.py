@@ -33,6 +33,8 @@ from headwater.turn import TurnReader
 from tests.fixtures import FIXTURES, Fixture
 
 NAMES: list[DialectName] = ["chat", "responses", "messages"]
+# What the responses dialect says when there is nothing to say.
+NO_TIER = {"type": "headwater.stop", "service_tier": "default"}
 HEAD = Head("run_1", 1760000000, "m")
 each_dialect = pytest.mark.parametrize("dialect", NAMES)
 
@@ -126,7 +128,7 @@ def said(answer: Answer) -> list[str]:
 
 def remarks(answer: Answer) -> list[object]:
     """What of other dialects, or on the end, was read."""
-    return [part.data for part in answer.message.parts if isinstance(part, Opaque)]
+    return [part.data for part in answer.message.parts if isinstance(part, Opaque) and part.data != NO_TIER]
 
 
 def stop(**told: object) -> list[Event]:
@@ -135,6 +137,11 @@ def stop(**told: object) -> list[Event]:
 
 WRITTEN = '{"x":  1.50, "x":2}'
 USAGE = Usage(9, 4, 2, 1, "provider")
+TIER: dict[DialectName, dict[str, object]] = {
+    "chat": {"type": "headwater.stop", "service_tier": "flex", "usage": {"cost": 0.5}},
+    "responses": {"type": "headwater.stop", "service_tier": "flex"},
+    "messages": {"type": "headwater.stop", "usage": {"service_tier": "priority"}},
+}
 TWO: list[Event] = [TextDelta("A"), ProviderState("responses", {"type": "message"}), TextDelta("B")]
 
 EXAMPLES: dict[str, Example] = {
@@ -197,8 +204,8 @@ EXAMPLES: dict[str, Example] = {
         lambda got: got.folded.usage.cache_write_tokens == 3,
     ),
     "details of the usage: the tier, the use of hosted tools": Example(
-        lambda _: stop(usage={"service_tier": "priority"}),
-        lambda got: {"type": "headwater.stop", "usage": {"service_tier": "priority"}} in remarks(got),
+        lambda client: [TextDelta("Hi"), ProviderState(other(client), TIER[other(client)])],
+        lambda got: bool(remarks(got)),
     ),
     "what a text cites, and other remarks on it": Example(
         lambda client: [TextDelta("Hi"), ProviderState(other(client), {"type": "message", "annotations": [{"a": 1}]})],
@@ -260,12 +267,14 @@ def test_what_an_upstream_of_the_same_dialect_says_is_told_and_not_noted(dialect
         TextDelta("Hi"),
         ProviderState(dialect, remark[dialect]),
         ProviderState(dialect, item[dialect]),
+        ProviderState(dialect, TIER[dialect]),
+        UsageReported(USAGE),
         RunEnded(Completed()),
     ]
     for way in (streamed, whole):
         answer = way(events, dialect)
         assert answer.notes == []
-        assert remarks(answer) == [remark[dialect], item[dialect]]
+        assert remarks(answer) == [remark[dialect], item[dialect], TIER[dialect]]
         (thought,) = [part for part in answer.message.parts if isinstance(part, Reasoning)]
         assert thought.dialect == dialect
         assert (thought.state or {}).items() >= seal[dialect].items()
@@ -340,7 +349,9 @@ def opaque(message: Assistant, outcome: Outcome) -> list[object]:
     return [
         part.data
         for part in message.parts
-        if isinstance(part, Opaque) and any(value for name, value in part.data.items() if name not in moot)
+        if isinstance(part, Opaque)
+        and part.data != NO_TIER
+        and any(value for name, value in part.data.items() if name not in moot)
     ]
 
 

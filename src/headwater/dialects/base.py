@@ -17,6 +17,9 @@ from headwater.sse import Frame
 
 FailureStyle = Literal["error", "finish_reason"]
 
+STOP: Final = "headwater.stop"
+"""Ours, in an opaque item's `type`: what an upstream said of the end of its answer that only its own dialect has."""
+
 NOT_CARRIED: Final = "not_carried"
 """The code of a `Notice` that says what a pairing of dialects could not carry: it becomes a note in the answer."""
 

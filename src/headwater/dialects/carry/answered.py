@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+from headwater.dialects.base import STOP
 from headwater.dialects.carry.fate import CARRIED, Row, changed, dropped
-from headwater.dialects.messages.block import CITATIONS, STOP
+from headwater.dialects.messages.block import CITATIONS
 from headwater.events import (
     DialectName,
     Event,
@@ -145,10 +146,14 @@ ANSWERED: Final[tuple[Answered, ...]] = (
         what="details of the usage: the tier, the use of hosted tools",
         found=_state(
             "details of the usage",
-            lambda state: state.data.get("type") == STOP and _tells(state.data.get("usage")),
+            lambda state: (
+                state.data.get("type") == STOP
+                and any(_tells(state.data.get(name)) for name in ("usage", "service_tier"))
+            ),
         ),
         chat=_OWN,
         responses=_OWN,
+        messages=_OWN,
     ),
     Answered(
         what="what a text cites, and other remarks on it",

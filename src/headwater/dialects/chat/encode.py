@@ -9,8 +9,8 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from headwater.conversation import Assistant, Opaque, Reasoning, ToolCall
-from headwater.dialects import endings
-from headwater.dialects.base import NOT_CARRIED, FailureStyle, Head, Whole, noted
+from headwater.dialects import base, endings
+from headwater.dialects.base import NOT_CARRIED, STOP, FailureStyle, Head, Whole, noted
 from headwater.dialects.chat.said import Joints, Said
 from headwater.dialects.totals import Totals
 from headwater.events import (
@@ -72,6 +72,7 @@ class ChatEncoder:
         self._role = b'"role":"assistant",'
         """On the first delta only: no chunk has the role alone (C60)."""
         self._joints = Joints()
+        self._stop: dict[str, Any] = {}
         self._text_goes_on = False
 
     def encode(self, event: Event) -> bytes:
@@ -112,6 +113,8 @@ class ChatEncoder:
 
     def _state(self, event: ProviderState) -> bytes:
         match event:
+            case ProviderState(dialect="chat", data={"type": base.STOP} as data):
+                self._stop = data
             case ProviderState(dialect="chat", data=data):
                 told = [name for name in (_DETAILS, *_BESIDE_TEXT) if name in data]
                 return b"".join([self._delta(b"%b:" % _json(name), data[name]) for name in told])
@@ -137,7 +140,8 @@ class ChatEncoder:
                 ours: dict[str, Any] = noted(self._notes).get("headwater", {})
                 if self._style == "finish_reason" and isinstance(outcome, Incomplete) and reason != "content_filter":
                     ours |= {"outcome": outcome, "code": "output_truncated"}
-                note = b',"headwater":' + _json(ours) if ours else b""
+                note = b',"service_tier":' + _json(self._stop["service_tier"]) if "service_tier" in self._stop else b""
+                note += b',"headwater":' + _json(ours) if ours else b""
                 return self._finish(_FINISH_REASON[reason], note) + self._usage_chunk() + _DONE
             case Stopped() | Failed() | Interrupted():
                 error = b'"error":' + _json(endings.error_object(outcome))
@@ -159,7 +163,8 @@ class ChatEncoder:
     def _usage_chunk(self) -> bytes:
         if not self._include_usage:
             return b""
-        return b'%b"choices":[],"usage":%b}\n\n' % (self._start, _json(write_usage(self._totals.total())))
+        usage = write_usage(self._totals.total(), self._stop.get("usage"))
+        return b'%b"choices":[],"usage":%b}\n\n' % (self._start, _json(usage))
 
 
 def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes: Sequence[str] = ()) -> Whole:
@@ -172,13 +177,16 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
                 "finish_reason": _FINISH_REASON[reason],
                 "logprobs": None,
             }
+            told = _stop(message)
+            stop = {"service_tier": told["service_tier"]} if "service_tier" in told else {}
             body = {
                 "id": answer_id(head),
                 "object": "chat.completion",
                 "created": head.created,
                 "model": head.model,
                 "choices": [choice],
-                "usage": write_usage(usage),
+                **stop,
+                "usage": write_usage(usage, told.get("usage")),
             }
             return Whole(status, _json(body | noted(notes)))
         case Stopped() | Failed() | Interrupted():
@@ -186,6 +194,12 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
             return Whole(status, _json({"error": endings.error_object(outcome), "headwater": kept}))
         case unreachable:
             assert_never(unreachable)
+
+
+def _stop(message: Assistant) -> dict[str, Any]:
+    """What this dialect's upstream said of the end."""
+    told = [part.data for part in message.parts if isinstance(part, Opaque) and part.dialect == "chat"]
+    return next((data for data in reversed(told) if data.get("type") == STOP), {})
 
 
 def _message(message: Assistant) -> dict[str, Any]:
@@ -222,15 +236,19 @@ def remarks(message: Assistant) -> dict[str, Any]:
     return {name: values for name, values in found.items() if values}
 
 
-def write_usage(usage: Usage) -> dict[str, Any] | None:
-    """Only what is known: a count that is missing here is missing, not 0."""
+def write_usage(usage: Usage, details: dict[str, Any] | None = None) -> dict[str, Any] | None:
+    """Only what is known: a count that is missing here is missing, not 0. `details`: what only this dialect has."""
     if usage.source == "unknown":
         return None
+    more = details or {}
     counts: dict[str, Any] = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
     if usage.input_tokens is not None and usage.output_tokens is not None:
         counts["total_tokens"] = usage.input_tokens + usage.output_tokens
-    if usage.cached_tokens is not None:
-        counts["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
-    if usage.reasoning_tokens is not None:
-        counts["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
-    return {name: count for name, count in counts.items() if count is not None}
+    read = {"cached_tokens": usage.cached_tokens, **more.get("prompt_tokens_details", {})}
+    written = {"reasoning_tokens": usage.reasoning_tokens, **more.get("completion_tokens_details", {})}
+    counts |= more | {"prompt_tokens_details": _known(read), "completion_tokens_details": _known(written)}
+    return _known(counts)
+
+
+def _known(counts: dict[str, Any]) -> dict[str, Any] | None:
+    return {name: count for name, count in counts.items() if count is not None} or None

@@ -7,8 +7,8 @@ import msgspec
 
 from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
 from headwater.dialects import endings
-from headwater.dialects.base import Head, Whole, noted
-from headwater.dialects.messages.block import CITATIONS, STOP
+from headwater.dialects.base import STOP, Head, Whole, noted
+from headwater.dialects.messages.block import CITATIONS
 from headwater.dialects.messages.stream import write_usage
 from headwater.dialects.messages.write import call_block, is_object, redacted_block, text_block, thinking_block
 from headwater.errors import CallerError

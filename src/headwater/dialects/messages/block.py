@@ -20,7 +20,6 @@ from headwater.events import (
 )
 
 # Ours, in an opaque item's `type`: no block of the dialect's own, and known to our writers only.
-STOP: Final = "headwater.stop"
 CITATIONS: Final = "headwater.citations"
 
 _CALL_FIELDS: Final = frozenset({"type", "id", "name", "input"})

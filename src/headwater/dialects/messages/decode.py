@@ -6,9 +6,9 @@ Says what it saw; how the stream ended is the judge's to say.
 from collections.abc import Callable
 from typing import Any, Final
 
+from headwater.dialects.base import STOP
 from headwater.dialects.lenient import load, load_body, load_object, mended_all, object_or_none, objects, string
 from headwater.dialects.messages.block import (
-    STOP,
     Block,
     CallBlock,
     OpaqueBlock,

@@ -10,6 +10,7 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from headwater.conversation import ToolCall
+from headwater.dialects import base
 from headwater.dialects.base import NOT_CARRIED, Head, noted
 from headwater.dialects.messages import block
 from headwater.dialects.messages.answer import error_body, message_body, stop_body
@@ -180,7 +181,7 @@ class MessagesEncoder:
                 return opened + self._other_delta("signature_delta", "signature", signature) + self._close()
             case ProviderState(of="reasoning", data={"data": data}):
                 return self._whole_block(redacted_block(data))
-            case ProviderState(data={"type": block.STOP} as data):
+            case ProviderState(data={"type": base.STOP} as data):
                 self._stop = data
                 return b""
             case ProviderState(data={"type": block.CITATIONS, "citations": citations}):

@@ -25,8 +25,9 @@ from headwater.conversation import (
     ToolOutput,
     User,
 )
+from headwater.dialects.base import STOP
 from headwater.dialects.history import NOTHING_SAID, plain_name, settled
-from headwater.dialects.messages.block import CITATIONS, STOP
+from headwater.dialects.messages.block import CITATIONS
 from headwater.dialects.messages.write import (
     cached,
     call_block,

@@ -6,11 +6,12 @@ Says what it saw; how the stream ended is the judge's to say.
 from collections.abc import Callable
 from typing import Any, Final
 
-from headwater.dialects.lenient import Halves, load, load_body, mended_all, object_or_none, objects, string
+from headwater.dialects.base import STOP
+from headwater.dialects.lenient import Halves, load, load_body, mended, mended_all, object_or_none, objects, string
 from headwater.dialects.responses.frame import StreamEvent, read_event, read_lenient, read_usage
 from headwater.dialects.responses.received import Field, Received
 from headwater.errors import FrameUnreadable
-from headwater.events import Event, UsageReported
+from headwater.events import Event, ProviderState, UsageReported
 from headwater.judge import Evidence, Finish, read_error
 from headwater.sse import Frame
 
@@ -147,6 +148,8 @@ class ResponsesDecoder:
         """The final object. Whatever in it speaks against success outweighs what speaks for it."""
         self._usage = object_or_none(response.get("usage"))
         self._received.all_done(objects(response.get("output")), out)
+        if tier := mended(string(response.get("service_tier"))):
+            out.append(ProviderState("responses", {"type": STOP, "service_tier": tier}))
         evidence = self.evidence
         words = [word for word in (word, string(response.get("status"))) if word]
         reason = string((object_or_none(response.get("incomplete_details")) or {}).get("reason"))
