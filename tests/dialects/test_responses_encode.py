@@ -532,7 +532,11 @@ def carried(events: list[Event]) -> list[Event]:
 
 def without_seams(events: list[Event]) -> list[Event]:
     """What only tells items apart, and the tier that the object names when nobody has named one."""
-    seams = ({}, {"type": "message"}, {"type": "headwater.stop", "service_tier": "default"})
+    seams: tuple[dict[str, Any], ...] = (
+        {},
+        {"type": "message"},
+        {"type": "headwater.stop", "service_tier": "default"},
+    )
     return [event for event in events if not (isinstance(event, ProviderState) and event.data in seams)]
 
 
