@@ -131,7 +131,7 @@ class Accumulator:
     @property
     def delivered_anything(self) -> bool:
         """Text, reasoning or a tool call of this turn is in the log."""
-        return bool(self._parts)
+        return any(type(part) is not ProviderState or not _is_remark(part) for part in self._parts)
 
     @property
     def usage(self) -> Usage:
@@ -300,11 +300,13 @@ def _is_answer(part: _Piece | Call | ProviderState) -> bool:
     """Something to see: text, or an item of a tool that the provider runs itself."""
     if type(part) is _Piece:
         return part.kind != "reasoning" and bool(part.buffer.getvalue().strip())
-    if type(part) is ProviderState:
-        type_ = str(part.data.get("type"))
-        # Remarks on a text are no answer by themselves.
-        return type_ != "message" and not type_.startswith("headwater.")
-    return False
+    return type(part) is ProviderState and not _is_remark(part)
+
+
+def _is_remark(state: ProviderState) -> bool:
+    """On a text, or on the end: no answer by itself."""
+    kind = str(state.data.get("type"))
+    return kind == "message" or kind.startswith("headwater.")
 
 
 def _finished(part: _Piece | Call | ProviderState) -> Text | Reasoning | ToolCall | Opaque:

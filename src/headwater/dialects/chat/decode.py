@@ -5,6 +5,7 @@ Says what it saw; how the stream ended is the judge's to say.
 
 from typing import Any, Final
 
+from headwater.dialects.base import STOP
 from headwater.dialects.chat.calls import CallTracker
 from headwater.dialects.chat.chunk import (
     Choice,
@@ -15,6 +16,7 @@ from headwater.dialects.chat.chunk import (
     read_chunk,
     read_lenient,
     read_usage,
+    usage_details,
 )
 from headwater.dialects.lenient import Halves, load, load_body
 from headwater.errors import FrameUnreadable
@@ -47,6 +49,7 @@ class ChatDecoder:
         self.evidence = Evidence()
         self._calls = CallTracker(call_id_prefix)
         self._usage: dict[str, Any] | None = None
+        self._tier: str | None = None
         self._details: list[dict[str, Any]] = []
         self._plain_reasoning = False
         """Reasoning comes in a field of its own, so that the details only repeat it."""
@@ -73,6 +76,8 @@ class ChatDecoder:
             return
         if chunk.usage:
             self._usage = chunk.usage
+        if chunk.service_tier:
+            self._tier = chunk.service_tier
         for choice in chunk.choices:
             if choice.index == 0:
                 self._choice(choice, out)
@@ -91,6 +96,9 @@ class ChatDecoder:
             out.append(TextDelta(rest, refusal=True))
         if self._details:
             self._end_reasoning(out)
+        known = {"service_tier": self._tier, "usage": usage_details(self._usage or {})}
+        if told := {name: value for name, value in known.items() if value}:
+            out.append(ProviderState("chat", {"type": STOP, **told}))
         if self._usage is not None:
             out.append(UsageReported(read_usage(self._usage)))
         if self._calls.nameless:
@@ -114,6 +122,8 @@ class ChatDecoder:
                 out.append(TextDelta(delta.content))
             if delta.tool_calls or delta.refusal:
                 self._calls_and_refusal(delta, out)
+            if delta.annotations or delta.images:
+                self._beside_text(delta, out)
         evidence = self.evidence
         if len(out) > before:
             self._delivered = True
@@ -145,6 +155,13 @@ class ChatDecoder:
             out.append(TextDelta(delta.refusal, refusal=True))
         if delta.tool_calls:
             self._calls.feed(delta.tool_calls, out)
+
+    def _beside_text(self, delta: Delta, out: list[Event]) -> None:
+        # A remark on the text, and an answer of its own: tests/wire/chat/annotations.sse, images.sse
+        if delta.annotations:
+            out.append(ProviderState("chat", {"type": "message", "annotations": delta.annotations}))
+        if delta.images:
+            out.append(ProviderState("chat", {"type": "images", "images": delta.images}))
 
     def _end_calls(self, out: list[Event]) -> None:
         """Unless the upstream said that it was cut short: then nobody knows which of them are whole."""
