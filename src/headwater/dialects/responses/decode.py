@@ -73,6 +73,9 @@ class ResponsesDecoder:
         if self._usage is not None:
             out.append(UsageReported(read_usage(self._usage)))
 
+    def around_text(self, data: bytes) -> None:
+        """Each frame has a number of its own."""
+
     # -------------------------------------------------------------- handlers
 
     def _refusal(self, event: StreamEvent, out: list[Event]) -> None:
