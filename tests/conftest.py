@@ -1,7 +1,8 @@
-"""Hypothesis profiles. CI takes more examples; both are deterministic, so that a red run stays red."""
+"""Hypothesis profiles: CI takes more examples; both are deterministic, so that a red run stays red. And asyncio."""
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -9,3 +10,8 @@ settings.register_profile(
 )
 settings.register_profile("ci", settings.get_profile("fast"), max_examples=300)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "fast")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
