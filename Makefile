@@ -1,13 +1,13 @@
 # run, test, check and bench set up what they need by themselves: Python >= 3.11 and make are enough.
 PYTHON ?= python3
-PORT ?= 8790
+PORT ?=
 VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: run test check bench docs clean
 
 run: $(VENV)/.run
-	@$(BIN)/headwater serve --port $(PORT) || [ $$? -eq 130 ]
+	@$(BIN)/headwater serve $(if $(PORT),--port $(PORT)) || [ $$? -eq 130 ]
 
 test: $(VENV)/.dev
 	$(BIN)/coverage run -m pytest
@@ -22,7 +22,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m bench
 
 docs: $(VENV)/.dev
-	$(BIN)/python docs/generate.py
+	$(BIN)/python -m docs.generate
 
 clean:
 	rm -rf $(VENV)

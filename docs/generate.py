@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from docs.configuration_page import configuration_page
+from docs.providers_page import providers_page
 from headwater.dialects.carry import ANSWERED, ASKED, CARRIED, Answered, Asked, Fate
 
 PAGE = """\
@@ -49,5 +51,8 @@ def _cell(fate: Fate) -> str:
     return "✓" if fate == CARRIED else f"*{fate.kind}*: {fate.why}"
 
 
+PAGES = {"dialects.md": dialects_page, "providers.md": providers_page, "configuration.md": configuration_page}
+
 if __name__ == "__main__":
-    (Path(__file__).parent / "dialects.md").write_text(dialects_page())
+    for name, page in PAGES.items():
+        (Path(__file__).parent / name).write_text(page())

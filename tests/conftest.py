@@ -1,9 +1,11 @@
-"""Hypothesis profiles: CI takes more examples; both are deterministic, so that a red run stays red. And asyncio."""
+"""Hypothesis profiles. CI takes more examples; both are deterministic, so that a red run stays red."""
 
 import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+pytest.register_assert_rewrite("headwater.testing.store_suite")
 
 settings.register_profile(
     "fast", max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -10,8 +10,10 @@ from headwater.events import (
     EVENT_TYPES,
     ApprovalAsked,
     ApprovalGiven,
+    AttemptEnded,
     AttemptStarted,
     Event,
+    Failed,
     Interrupted,
     Notice,
     ProviderState,
@@ -145,13 +147,18 @@ def test_after_a_retry_nothing_of_the_failed_attempt_stands() -> None:
         AttemptStarted("a", "m"),
         *CALL,
         UsageReported(USAGE),
+        AttemptEnded(503, "req_1", failed=Failed("upstream_error", "Busy.", 503, True)),
         AttemptStarted("b", "m", reason="fallback"),
         TextDelta("Hi"),
     )
     assert accumulator.message() == Assistant((Text("Hi"),), origin="b")
     assert accumulator.calls == []
     assert accumulator.usage == Usage()
-    assert [attempt.upstream for attempt in accumulator.attempts] == ["a", "b"]
+    assert [attempt.started.upstream for attempt in accumulator.attempts] == ["a", "b"]
+    first, second = accumulator.attempts
+    assert first.ended is not None
+    assert first.ended.request_id == "req_1"
+    assert second.ended is None
 
 
 def test_a_continuation_goes_on_where_the_text_was_cut() -> None:

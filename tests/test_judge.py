@@ -41,9 +41,9 @@ ALL = list(
 )
 
 
-def verdict(case: tuple[Any, ...]) -> Outcome:
+def verdict(case: tuple[Any, ...], fault: Failed | None = None) -> Outcome:
     *evidence, delivered, transport, rules = case
-    return judge(Evidence(*evidence), delivered, transport, rules)
+    return judge(Evidence(*evidence), delivered, transport, rules, fault)
 
 
 def test_success_is_proven() -> None:
@@ -89,6 +89,18 @@ def test_orderly_ends(evidence: Evidence, delivered: Delivered, outcome: Outcome
     assert judge(evidence, delivered, "clean", Rules()) == outcome
     # The finish is the proof: what happens to the connection after it can't take it back.
     assert judge(evidence, delivered, "broken", Rules()) == outcome
+
+
+def test_the_callers_fault_stands_only_where_the_evidence_proves_no_other_end() -> None:
+    fault = Failed("stalled", "Silent for 60 s.", retryable=True)
+    for case in ALL:
+        outcome, with_fault = verdict(case), verdict(case, fault)
+        if with_fault != outcome:
+            assert isinstance(outcome, Failed)
+            assert isinstance(with_fault, Failed)
+            assert (outcome.reason, with_fault.reason) == ("upstream_truncated", "stalled")
+    assert judge(Evidence(), TEXT, "broken", Rules(), fault) == fault
+    assert judge(Evidence(finish="stop"), TEXT, "broken", Rules(), fault) == Completed("stop")
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ ROOT = Path(headwater.__file__).parent
 
 # From the bottom up. A module may import from its own row and the rows below it.
 LAYERS: list[set[str]] = [
-    {"events", "errors", "sse", "conversation"},
+    {"events", "errors", "sse", "conversation", "recording"},
     {"judge"},
-    {"dialects", "accumulate", "think", "mould", "policy", "lifecycle", "turn", "checks"},
+    {"dialects", "accumulate", "think", "mould", "policy", "lifecycle", "turn", "checks", "records"},
     {"source", "clock", "config"},
     {"store", "upstream", "simulate"},
     {"runs", "sessions", "agent"},

@@ -14,8 +14,6 @@ from headwater.events import (
     ToolArgsDelta,
     ToolCallEnded,
     ToolCallStarted,
-    Usage,
-    UsageReported,
 )
 from headwater.policy import (
     AskWhole,
@@ -147,6 +145,11 @@ class TestAfterSomethingWasDelivered:
         """C26, C27."""
         assert decided(CUT, delivered=True, may_continue=True, call_begun=True) == GiveUp(CUT)
 
+    def test_a_continuation_that_was_cut_too_waits_as_a_retry_does(self) -> None:
+        again = decided(CUT, delivered=True, may_continue=True, continuations=1)
+        assert again == Continue("none", 0.5)
+        assert decided(CUT, delivered=True, may_continue=True, continuations=1, retry_after_s=99) == GiveUp(CUT)
+
     def test_a_turn_is_not_continued_for_ever(self) -> None:
         assert decided(CUT, delivered=True, may_continue=True, continuations=3) == GiveUp(CUT)
 
@@ -160,45 +163,45 @@ class TestStalls:
 
     LIMITS = StallLimits(first_token_s=10, idle_s=5, total_s=100)
 
-    def silence(self, *seen: list[Event]) -> float:
+    def silence(self, *seen: Event | None) -> float:
         """Seconds of silence that are borne after these reads, a second apart."""
         watch = StallWatch(self.LIMITS, 0)
-        for n, events in enumerate(seen, 1):
-            watch.saw(events, n)
+        for n, last in enumerate(seen, 1):
+            watch.saw(last, n)
         return next(s for s in range(200) if watch.tick(len(seen) + s + 0.5))
 
     def test_the_first_token_is_waited_for_longest(self) -> None:
         assert self.silence() == 10
 
     def test_frames_without_a_token_do_not_put_it_off(self) -> None:
-        assert self.silence([], [], [UsageReported(Usage())]) == 7
+        assert self.silence(None, None, None) == 7
 
     @pytest.mark.parametrize(
         "token", [TextDelta("x"), ReasoningDelta("x"), ToolCallStarted(0, "c", "t"), ToolArgsDelta(0, "x")]
     )
     def test_after_a_token_silence_is_idling(self, token: Event) -> None:
-        assert self.silence([token]) == 5
+        assert self.silence(token) == 5
 
     def test_any_frame_breaks_the_silence(self) -> None:
-        assert self.silence([TextDelta("x")], [], [Notice("n", "n")]) == 5
+        assert self.silence(TextDelta("x"), None, Notice("n", "n")) == 5
 
     @pytest.mark.parametrize("end", [ToolCallEnded(0), ProviderState("messages", {"signature": "s"}, of="reasoning")])
     def test_between_items_thinking_is_not_idling(self, end: Event) -> None:
-        assert self.silence([TextDelta("x")], [ToolCallStarted(0, "c", "t"), end]) == 10
+        assert self.silence(TextDelta("x"), end) == 10
 
     def test_the_whole_has_a_limit_however_lively(self) -> None:
         watch = StallWatch(self.LIMITS, 0)
         for now in range(1, 101):
-            watch.saw([TextDelta("x")], now)
+            watch.saw(TextDelta("x"), now)
             assert watch.tick(now) is None
-        watch.saw([TextDelta("x")], 101)
+        watch.saw(TextDelta("x"), 101)
         failed = watch.tick(101)
         assert failed is not None
         assert "total_timeout_s" in failed.message
 
     def test_time_in_which_we_did_not_read_is_no_stall(self) -> None:
         watch = StallWatch(self.LIMITS, 0)
-        watch.saw([TextDelta("x")], 1)
+        watch.saw(TextDelta("x"), 1)
         watch.pause(2)
         watch.pause(400)
         assert watch.tick(500) is None

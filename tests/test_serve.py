@@ -3,28 +3,26 @@
 import re
 import signal
 import subprocess
-import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 import headwater
-
-
-def start(*arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "from headwater.cli import main; main()", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+from tests.commands import NOTHING_HERE, finished, start
 
 
 @contextmanager
-def served() -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    with start("serve", "--port", "0") as process:
+def served(
+    *arguments: str, folder: Path = NOTHING_HERE, environ: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    with start("serve", *arguments, folder=folder, environ=environ) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
-            match = re.search(r"http://127\.0\.0\.1:\d+", line)
+            match = re.search(r"http://127\.0\.0\.\d:\d+", line)
             assert match, line
             yield match[0], process
         finally:
@@ -32,7 +30,7 @@ def served() -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 
 def test_it_serves_a_page_that_says_what_is_there() -> None:
-    with served() as (url, process):
+    with served("--port", "0") as (url, process):
         page = urllib.request.urlopen(f"{url}/", timeout=10)
         assert "default-src 'none'" in page.headers["content-security-policy"]
         html = page.read().decode()
@@ -45,7 +43,7 @@ def test_it_serves_a_page_that_says_what_is_there() -> None:
 
 
 def test_a_port_in_use_is_said_in_words() -> None:
-    with served() as (url, _), start("serve", "--port", url.rpartition(":")[2]) as second:
+    with served("--port", "0") as (url, _), start("serve", "--port", url.rpartition(":")[2]) as second:
         _, err = second.communicate(timeout=10)
         assert second.returncode == 1
         assert "can't listen" in err
@@ -54,13 +52,44 @@ def test_a_port_in_use_is_said_in_words() -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.com"])
 def test_a_public_address_is_refused(host: str) -> None:
-    with start("serve", "--host", host) as process:
-        _, err = process.communicate(timeout=10)
-        assert process.returncode == 2
-        assert "only loopback is safe" in err
+    code, _, err = finished("serve", "--host", host)
+    assert code == 2
+    assert "only loopback is safe" in err
 
 
 def test_the_version() -> None:
-    with start("--version") as process:
-        out, _ = process.communicate(timeout=10)
-        assert out == f"{headwater.__version__}\n"
+    assert finished("--version") == (0, f"{headwater.__version__}\n", "")
+
+
+def test_the_file_says_where_to_listen_and_flags_come_over_it(tmp_path: Path) -> None:
+    file = tmp_path / "headwater.toml"
+    file.write_text('[server]\nhost = "127.0.0.2"\nport = 0\n')
+    with served(folder=tmp_path) as (url, _):
+        assert url.startswith("http://127.0.0.2:")
+    with served("--config", str(file), "--host", "127.0.0.1") as (url, _):
+        assert url.startswith("http://127.0.0.1:")
+
+
+def test_a_public_address_in_the_file_or_the_environment_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "headwater.toml").write_text('[server]\nhost = "0.0.0.0"\n')
+    assert finished("serve", folder=tmp_path)[0] == 2
+    code, _, err = finished("serve", environ={"HEADWATER_SERVER__HOST": "0.0.0.0"})
+    assert code == 2
+    assert "only loopback is safe" in err
+
+
+def test_with_a_wrong_configuration_nothing_is_served(tmp_path: Path) -> None:
+    (tmp_path / "headwater.toml").write_text("[server]\nprot = 1\nport = 99999\n")
+    code, out, err = finished("serve", folder=tmp_path)
+    assert (code, out) == (2, "")
+    assert err.splitlines() == [
+        'headwater: headwater.toml:2: server.prot: is not a key that is known here. Did you mean "port"?',
+        "headwater: headwater.toml:3: server.port: must be a whole number from 0 to 65535, not 99999.",
+    ]
+    assert "flag --port: server.port: must be" in finished("serve", "--port", "99999")[2]
+
+
+def test_a_warning_keeps_nobody_from_serving() -> None:
+    with served("--port", "0", environ={"HEADWATER_PORT": "1"}) as (_, process):
+        assert process.stderr is not None
+        assert "The setting is HEADWATER_SERVER__PORT" in process.stderr.readline()

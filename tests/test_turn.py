@@ -51,6 +51,13 @@ def test_an_answer_past_the_limit_is_too_large_and_what_came_before_is_kept(piec
     assert end.outcome == Failed("too_large", f"The upstream sent more than {3 * len(TEXT) + 5} bytes without an end.")
 
 
+def test_what_was_held_back_can_be_had_without_a_verdict() -> None:
+    """A stop ends the reading; "<thi" may have become a tag, and is text now."""
+    reader = TurnReader(DIALECTS["chat"].decoder("call"), Accumulator())
+    assert reader.feed(TEXT.replace(b"Hello", b"<thi")) == []
+    assert reader.flush() == [TextDelta("<thi")]
+
+
 def test_a_frame_past_the_limit_is_too_large() -> None:
     end = read(TEXT, b"data: " + b"x" * 200, frame_limit_bytes=150)
     assert end.events == [TextDelta("Hello")]

@@ -16,6 +16,7 @@ from headwater.conversation import Assistant, Image, Message, Opaque, Reasoning,
 from headwater.events import (
     ApprovalAsked,
     ApprovalGiven,
+    AttemptEnded,
     AttemptStarted,
     Event,
     Notice,
@@ -72,6 +73,11 @@ class Call(Struct):
         return not self.ended or _unclosed(self.arguments)
 
 
+class Attempt(Struct):
+    started: AttemptStarted
+    ended: AttemptEnded | None = None
+
+
 # A string, with its closing quote if it has one; or a bracket. Possessive: no input makes it look back.
 _JSON_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+("?)|[{}\[\]]', re.DOTALL)
 
@@ -112,7 +118,7 @@ class Accumulator:
 
     def __init__(self) -> None:
         self.started: RunStarted | None = None
-        self.attempts: list[AttemptStarted] = []
+        self.attempts: list[Attempt] = []
         self.notices: list[Notice] = []
         self.calls: list[Call] = []
         """All of the run, in order; those of this turn are the last `turn_calls`."""
@@ -196,7 +202,7 @@ class Accumulator:
         self.started = event
 
     def _on_attempt(self, event: AttemptStarted) -> None:
-        self.attempts.append(event)
+        self.attempts.append(Attempt(event))
         if event.turn > self._turn:
             self._earlier = self.messages()
             self._turn = event.turn
@@ -210,6 +216,9 @@ class Accumulator:
             self._usage = None
             self._clear_turn()
         self._origin = event.upstream
+
+    def _on_attempt_end(self, event: AttemptEnded) -> None:
+        self.attempts[-1].ended = event
 
     def _settle_usage(self) -> None:
         self._settled_usage = self.usage
@@ -286,6 +295,7 @@ class Accumulator:
 _APPLY: Final[dict[type[Event], Callable[[Accumulator, Any], None]]] = {
     RunStarted: Accumulator._on_started,
     AttemptStarted: Accumulator._on_attempt,
+    AttemptEnded: Accumulator._on_attempt_end,
     TextDelta: Accumulator._on_text,
     ReasoningDelta: Accumulator._on_reasoning,
     ToolCallStarted: Accumulator._on_call,

@@ -128,6 +128,18 @@ class AttemptStarted(_Event, frozen=True, tag="attempt"):
     """How much of what this turn has so far stays: `everything` goes on after it."""
 
 
+class AttemptEnded(_Event, frozen=True, tag="attempt_end"):
+    """What is known of the attempt once it is over; not how the run ends."""
+
+    status: int | None = None
+    """Of the HTTP answer; None: there was none."""
+    request_id: str | None = None
+    """The provider's, for its support."""
+    limits: dict[str, str] | None = None
+    """Its rate-limit headers."""
+    failed: Failed | None = None
+
+
 class TextDelta(_Event, frozen=True, tag="text"):
     text: str
     refusal: bool = False
@@ -228,6 +240,7 @@ class RunEnded(_Event, frozen=True, tag="ended"):
 Event = (
     RunStarted
     | AttemptStarted
+    | AttemptEnded
     | TextDelta
     | ReasoningDelta
     | ToolCallStarted

@@ -73,8 +73,11 @@ class Rules(Struct, frozen=True):
     allow_empty: bool = False
 
 
-def judge(evidence: Evidence, delivered: Delivered, transport: Transport, rules: Rules) -> Outcome:
-    outcome = _verdict(evidence, delivered, transport, rules)
+def judge(
+    evidence: Evidence, delivered: Delivered, transport: Transport, rules: Rules, fault: Failed | None = None
+) -> Outcome:
+    """`fault` is why the caller read no further; it stands where the evidence proves no other end."""
+    outcome = _verdict(evidence, delivered, transport, rules, fault)
     return naming_calls(outcome, delivered) if isinstance(outcome, Failed) else outcome
 
 
@@ -86,7 +89,9 @@ def naming_calls(failed: Failed, delivered: Delivered) -> Failed:
     return replace(failed, message=f"{failed.message}{end} Not called: {', '.join(delivered.calls)}.")
 
 
-def _verdict(evidence: Evidence, delivered: Delivered, transport: Transport, rules: Rules) -> Outcome:
+def _verdict(
+    evidence: Evidence, delivered: Delivered, transport: Transport, rules: Rules, fault: Failed | None
+) -> Outcome:
     if evidence.error is not None:
         return _failed_by(evidence.error)
     if isinstance(evidence.unreadable, FrameTooLarge):
@@ -102,7 +107,7 @@ def _verdict(evidence: Evidence, delivered: Delivered, transport: Transport, rul
     if finish is None and evidence.terminated and not rules.needs_finish_reason:
         finish = "tool_calls" if delivered.calls else "stop"
     if finish is None or (evidence.delivered_after_finish and not evidence.terminated):
-        return _failed("upstream_truncated", _truncation(evidence, transport))
+        return fault or _failed("upstream_truncated", _truncation(evidence, transport))
     match finish:
         case "length" | "content_filter" | "turn_limit":
             return Incomplete(finish)

@@ -5,7 +5,6 @@ value, and acts on the decision.
 """
 
 import re
-from collections.abc import Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -19,7 +18,6 @@ from headwater.events import (
     ToolArgsDelta,
     ToolCallEnded,
     ToolCallStarted,
-    UsageReported,
 )
 from headwater.judge import passing_status
 
@@ -48,6 +46,7 @@ class Continue(Struct, frozen=True):
 
     prefill: Prefill
     """`none`: a new turn with an instruction, since this model can't be made to go on."""
+    after_s: float = 0.0
 
 
 class GiveUp(Struct, frozen=True):
@@ -108,7 +107,11 @@ def decide(
         spent = situation.continuations >= limits.continuations
         if not again or not situation.may_continue or situation.call_begun or spent:
             return GiveUp(failed)
-        return Continue(situation.prefill)
+        # The first one at once; one that follows another waits as a retry does.
+        again_after_s = (
+            _delay(situation.continuations, limits, jitter, retry_after_s) if situation.continuations else 0.0
+        )
+        return GiveUp(failed) if again_after_s is None else Continue(situation.prefill, again_after_s)
     if situation.streamed and failed.reason == "refused" and _NO_STREAMING.search(failed.message):
         return AskWhole()
     if again and situation.attempt <= limits.retries:
@@ -158,9 +161,8 @@ class StallWatch:
         self._between_items = True
         self._paused_at_s: float | None = None
 
-    def saw(self, events: Sequence[Event], now_s: float) -> None:
-        """A read brought at least one frame, and these events with it."""
-        last = next((event for event in reversed(events) if type(event) is not UsageReported), None)
+    def saw(self, last: Event | None, now_s: float) -> None:
+        """At least one frame came, and this event as the last of those that it brought; usage does not count."""
         if isinstance(last, _TOKENS):
             self._between_items = False
         elif isinstance(last, _ITEM_ENDS):

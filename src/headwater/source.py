@@ -10,6 +10,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from headwater.accumulate import Accumulator
 from headwater.events import Event, Outcome
 
 
@@ -24,16 +25,26 @@ class Suspended(Struct, frozen=True):
 
 
 class Sink(Protocol):
+    @property
+    def fold(self) -> Accumulator:
+        """What the run's events amount to so far."""
+
     def take(self, events: Sequence[Event]) -> None:
-        """What one read has brought. Not to be called again once `run` has ended or was cancelled."""
+        """What one read has brought, already applied to `fold`. Not to be called once `run` is over."""
+
+
+def emit(sink: Sink, *events: Event) -> None:
+    for event in events:
+        sink.fold.apply(event)
+    sink.take(events)
 
 
 class Source(Protocol):
     async def run(self, sink: Sink) -> Ended | Suspended:
         """Bring events until the end, which is the return value: no `RunEnded` is pushed.
 
-        A stop is a cancel of the task that is in here: nothing more is pushed, the upstream's connection is
-        closed by the time `CancelledError` comes out.
+        A stop is a cancel of the task that is in here: words that had arrived and were held back are pushed, the
+        upstream's connection is closed, and then `CancelledError` comes out.
         """
 
     def pause(self) -> None:

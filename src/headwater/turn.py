@@ -13,7 +13,7 @@ from headwater import sse
 from headwater.accumulate import Accumulator
 from headwater.dialects.base import Decoder
 from headwater.errors import FrameTooLarge, FrameUnreadable
-from headwater.events import Completed, Event, Notice, Outcome, TextDelta
+from headwater.events import Completed, Event, Failed, Notice, Outcome, TextDelta
 from headwater.judge import Rules, Transport, judge
 from headwater.mould import Mould
 from headwater.think import ThinkSplitter
@@ -160,16 +160,21 @@ class TurnReader:
         else:
             self._streaming = bool(start)
 
-    def end(self, transport: Transport) -> TurnEnd:
-        """There is no more to read, or no more is wanted. How did it end?"""
+    def end(self, transport: Transport, fault: Failed | None = None) -> TurnEnd:
+        """There is no more to read, or by `fault` no more is waited for. How did it end?"""
+        events = self.flush(transport)
+        outcome = judge(self._evidence, self._accumulator.delivered(), transport, self._rules, fault)
+        events += self._accumulate(dropped_calls(outcome, self._accumulator))
+        return TurnEnd(events, outcome)
+
+    def flush(self, transport: Transport = "broken") -> list[Event]:
+        """What had arrived and was still held back. Nothing can be fed after it."""
         decoded = [] if self._evidence.closed else self._decode_rest(transport)
         self._decoder.end(decoded)
         events = self._deliver(decoded)
         if self._think is not None:
             events += self._accumulate(self._think.end())
-        outcome = judge(self._evidence, self._accumulator.delivered(), transport, self._rules)
-        events += self._accumulate(dropped_calls(outcome, self._accumulator))
-        return TurnEnd(events, outcome)
+        return events
 
     def _decode_rest(self, transport: Transport) -> list[Event]:
         out: list[Event] = []

@@ -5,7 +5,9 @@ from typing import Annotated
 import typer
 
 import headwater
+from headwater.cli.config import config
 from headwater.cli.serve import serve
+from headwater.cli.simulate import simulate
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="A streaming server for LLM chat and agents.")
 
@@ -26,6 +28,8 @@ def _root(
 
 
 app.command()(serve)
+app.command()(simulate)
+app.add_typer(config, name="config")
 
 
 def main() -> None:

@@ -6,13 +6,15 @@ from typing import Annotated
 import typer
 
 import headwater
+from headwater.cli.config import ConfigOption, load_or_exit
 
 
 def serve(
     host: Annotated[
-        str, typer.Option(help="A loopback address: there are no keys yet to keep others out.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free port.")] = 8790,
+        str | None, typer.Option(help="A loopback address: there are no keys yet to keep others out.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="0 takes any free port.")] = None,
+    file: ConfigOption = None,
 ) -> None:
     """Serve the page until interrupted."""
     import errno
@@ -20,9 +22,14 @@ def serve(
 
     import uvicorn
 
+    from headwater.config.load import Flag
     from headwater.server.app import build_app
 
-    host = host.strip("[]")
+    flags = [Flag("--host", ("server", "host"), host), Flag("--port", ("server", "port"), port)]
+    loaded = load_or_exit(file, flags)
+    for warning in loaded.warnings:
+        typer.echo(f"headwater: {warning}", err=True)
+    host, port = loaded.settings.server.host.strip("[]"), loaded.settings.server.port
     if not _is_loopback(host):
         typer.echo(
             f"headwater: refusing to listen on {host}: without keys only loopback is safe. Use 127.0.0.1.", err=True

@@ -1,1 +1,1 @@
-"""What can be set, and where each value came from."""
+"""What can be set, where each value came from, and what is wrong with it."""

@@ -30,6 +30,7 @@ class ManualClock:
         return sum(not woken.done() for _, _, woken in self._sleepers)
 
     async def advance(self, seconds: float) -> None:
+        await _settle()
         end_s = self._now_s + seconds
         while self._sleepers and self._sleepers[0][0] <= end_s:
             due_s, _, woken = heapq.heappop(self._sleepers)

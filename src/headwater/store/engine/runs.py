@@ -1,0 +1,177 @@
+"""Runs and their logs."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from headwater.clock import Clock
+from headwater.errors import StoreError
+from headwater.lifecycle import RunState
+from headwater.records import Approval, IdempotencyKey, Run, RunBody, StopRequest
+from headwater.store.base import READ_BYTES, Unwatch
+from headwater.store.engine.core import Core
+from headwater.store.results import (
+    Batch,
+    Busy,
+    Committed,
+    Ending,
+    EndResult,
+    EndStands,
+    KeyMismatch,
+    LogSlice,
+    Missing,
+    Page,
+    Replayed,
+    RunList,
+    Start,
+    Started,
+    StartResult,
+    StopStands,
+)
+from headwater.store.rules import runs
+from headwater.store.tables import Database
+
+NOTE_S: Final = 0.05
+"""Unrecorded runs are written behind by so much, together."""
+
+_log = logging.getLogger("headwater.store")
+
+
+class RunEngine(Core):
+    def __init__(self, database: Database, worker_id: str, clock: Clock, entropy: Callable[[int], bytes]) -> None:
+        super().__init__(database, worker_id, clock, entropy)
+        self._notes: list[Run] = []
+        self._noting: asyncio.Task[None] | None = None
+
+    # ------------------------------------------------------- start to end
+
+    async def start(self, ask: Start) -> StartResult:
+        async with self._write() as tx:
+            result = await runs.start(tx, ask)
+        if isinstance(result, Started):
+            self._writer.own(result.run.id, -1)
+        return result
+
+    async def claim(self, run_id: str) -> Started | None:
+        async with self._write() as tx:
+            started = await runs.claim(tx, run_id)
+            last_seq = await tx.tables.last_seq(run_id)
+        if started is not None:
+            self._writer.own(run_id, last_seq)
+        return started
+
+    async def release(self, run_id: str, until: float | None = None) -> bool:
+        self._flush(run_id)
+        async with self._write() as tx:
+            released = await runs.release(tx, run_id, until)
+        self._writer.disown(run_id)
+        return released
+
+    def append(self, batch: Batch, committed: Committed) -> None:
+        self._writer.append(batch, committed)
+
+    async def end(self, ending: Ending) -> EndResult:
+        self._flush(ending.run_id)
+        async with self._write() as tx:
+            result = await runs.end(tx, ending)
+        self._writer.disown(ending.run_id)
+        if isinstance(result, EndStands) and result.next is not None:
+            self._writer.own(result.next.run.id, -1)
+        return result
+
+    def _flush(self, run_id: str) -> None:
+        """What was handed over comes first. A run that is lost is told so by the rules."""
+        trouble = self._writer.flush().get(run_id)
+        if trouble is not None and trouble.trouble != "lost":
+            raise trouble
+
+    def note(self, run: Run) -> None:
+        self._notes.append(run)
+        if self._noting is None:
+            self._noting = asyncio.create_task(self._note_soon())
+
+    async def _note_soon(self) -> None:
+        # It paces work, and is seen by nobody: no `Clock`.
+        await asyncio.sleep(NOTE_S)
+        self._noting = None
+        await self._write_notes()
+
+    async def _write_notes(self) -> None:
+        notes, self._notes = self._notes, []
+        if not notes:
+            return
+        try:
+            async with self._write() as tx:
+                for run in notes:
+                    await tx.tables.add_run(run, RunBody())
+                    tx.news.of_run(run)
+        except StoreError as error:
+            _log.warning("%d unrecorded runs are not in the list of runs: %s", len(notes), error)
+
+    async def delete_run(self, owner: str, run_id: str) -> Busy | Missing | None:
+        async with self._write() as tx:
+            run = await tx.tables.run(run_id)
+            if run is None or run.owner != owner or run.session_id is not None:
+                return Missing("run")
+            if run.state is not RunState.ENDED:
+                return Busy(run)
+            await tx.tables.delete_run(run_id)
+            tx.news.of_run(run)
+        return None
+
+    # -------------------------------------------------------------- reading
+
+    async def run(self, owner: str | None, run_id: str) -> Run | None:
+        async with self._database.reading() as tables:
+            return _visible(await tables.run(run_id), owner)
+
+    async def body(self, owner: str | None, run_id: str) -> RunBody | None:
+        async with self._database.reading() as tables:
+            run = _visible(await tables.run(run_id), owner)
+            return None if run is None else await tables.body(run_id)
+
+    async def runs(
+        self, owner: str | None, *, session_id: str | None = None, status: str | None = None, page: Page = Page()
+    ) -> RunList:
+        async with self._database.reading() as tables:
+            found = await tables.runs(owner, session_id, status, page)
+        last = (found[-1].created_at, found[-1].id) if len(found) == page.limit else None
+        return RunList(tuple(found), last)
+
+    async def read(
+        self, owner: str | None, run_id: str, after: int = -1, limit_bytes: int = READ_BYTES
+    ) -> LogSlice | None:
+        async with self._database.reading() as tables:
+            run = _visible(await tables.run(run_id), owner)
+            if run is None:
+                return None
+            last_seq = run.last_seq if run.outcome is not None else await tables.last_seq(run_id)
+            batches = await tables.batches(run_id, after, limit_bytes) if after < last_seq else []
+        return LogSlice(run, tuple(batches), last_seq)
+
+    def watch_run(self, run_id: str, told: Callable[[], None]) -> Unwatch:
+        return self._hub.runs.add(run_id, told)
+
+    # --------------------------------------------------------------- orders
+
+    async def ask_stop(self, owner: str | None, run_id: str, stop: StopRequest) -> StopStands | None:
+        async with self._write() as tx:
+            return await runs.ask_stop(tx, owner, run_id, stop)
+
+    async def approve(
+        self, owner: str, run_id: str, approval: Approval, key: IdempotencyKey | None = None
+    ) -> Approval | Replayed | KeyMismatch | Missing:
+        async with self._write() as tx:
+            return await runs.approve(tx, owner, run_id, approval, key)
+
+    async def approvals(self, run_id: str) -> tuple[Approval, ...]:
+        async with self._database.reading() as tables:
+            return tuple(await tables.approvals(run_id))
+
+    def watch_orders(self, told: Callable[[str], None]) -> Unwatch:
+        return self._hub.orders.add(self.worker_id, told)
+
+
+def _visible(run: Run | None, owner: str | None) -> Run | None:
+    return run if run is not None and owner in (None, run.owner) else None

@@ -1,0 +1,128 @@
+"""A store in memory: for tests, and for a server that is to forget (`store.url = "memory:"`).
+
+Several workers may share one `MemoryDatabase`, as processes share a database. Nothing in here waits, so that a
+transaction is never seen half done; the rules refuse before they write, so that none has to be undone.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from headwater.clock import Clock
+from headwater.errors import StoreError
+from headwater.events import make_id
+from headwater.lifecycle import RunState
+from headwater.records import Blob, Key, Worker
+from headwater.store.engine import Engine
+from headwater.store.engine.core import fenced, lost
+from headwater.store.memory.runs import Owned
+from headwater.store.memory.sessions import MemorySessions
+from headwater.store.news import Hub, News
+from headwater.store.results import Batch
+from headwater.store.tables import Tables
+
+
+class MemoryTables(MemorySessions):
+    def __init__(self) -> None:
+        super().__init__()
+        self._blobs: dict[Owned, tuple[Blob, float]] = {}
+        self._keys: dict[str, Key] = {}
+        self._workers: dict[str, Worker] = {}
+
+    async def blob(self, owner: str, hash: str) -> Blob | None:
+        found = self._blobs.get((owner, hash))
+        return found and found[0]
+
+    async def put_blob(self, owner: str, blob: Blob, at: float) -> None:
+        self._blobs[owner, blob.hash] = (blob, at)
+
+    async def drop_blobs(self, unused_since: float) -> None:
+        shown = {
+            (owner, hash)
+            for (owner, _), messages in self._messages.items()
+            for message in messages.values()
+            for hash in message.blobs
+        }
+        shown |= {
+            (entry.run.owner, hash)
+            for entry in self._queue.values()
+            for message in entry.messages
+            for hash in message.blobs
+        }
+        kept = {at: found for at, found in self._blobs.items() if at in shown or found[1] > unused_since}
+        self._blobs = kept
+
+    async def rename_owner(self, owner: str, of: str) -> int:
+        for at, hash in list(self._blobs):
+            if at == of:
+                self._blobs[owner, hash] = self._blobs.pop((of, hash))
+        return await super().rename_owner(owner, of)
+
+    async def key(self, hash: str) -> Key | None:
+        return next((key for key in self._keys.values() if key.hash == hash), None)
+
+    async def keys(self, owner: str | None) -> list[Key]:
+        return [key for key in self._keys.values() if owner in (None, key.owner)]
+
+    async def put_key(self, key: Key) -> None:
+        self._keys[key.id] = key
+
+    async def worker(self, worker_id: str) -> Worker | None:
+        return self._workers.get(worker_id)
+
+    async def workers(self) -> list[Worker]:
+        return list(self._workers.values())
+
+    async def put_worker(self, worker: Worker) -> None:
+        self._workers[worker.id] = worker
+
+    async def drop_worker(self, worker_id: str) -> None:
+        self._workers.pop(worker_id, None)
+
+
+class MemoryDatabase(MemoryTables):
+    alone = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hubs: list[Hub] = []
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Tables]:
+        yield self
+
+    writing = reading
+
+    def commit(self, worker_id: str, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
+        worker = self._workers.get(worker_id)
+        if worker is None or worker.fenced:
+            raise fenced(worker_id)
+        troubles: dict[str, StoreError] = {}
+        for batch in batches:
+            run = self._open.get(batch.run_id)
+            if run is None or run.state is not RunState.RUNNING or run.worker_id != worker_id:
+                troubles[batch.run_id] = lost(batch.run_id)
+            else:
+                self._logs.setdefault(batch.run_id, []).append(batch)
+        return troubles
+
+    def publish(self, news: News) -> None:
+        for hub in tuple(self._hubs):
+            hub.publish(news)
+
+    async def index(self) -> None:
+        """Search looks at the messages themselves."""
+
+    def attach(self, hub: Hub) -> None:
+        self._hubs.append(hub)
+
+    def close(self, hub: Hub) -> None:
+        self._hubs.remove(hub)
+
+
+async def open_memory(
+    database: MemoryDatabase, *, address: str, clock: Clock, entropy: Callable[[int], bytes]
+) -> Engine:
+    """A worker on that database."""
+    store = Engine(database, make_id("wrk", int(clock.unix_s() * 1000), entropy(10)), clock, entropy)
+    await store.join(address)
+    return store

@@ -1,0 +1,321 @@
+"""The rules of runs: who may start, take up, stop and end one, and what that leaves.
+
+Each function is one transaction's work. What is refused is refused before anything is written.
+"""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from headwater.events import Completed, Incomplete, Interrupted, Outcome, Stopped
+from headwater.lifecycle import RunState, Signal, advance
+from headwater.records import (
+    Approval,
+    AtHead,
+    IdempotencyKey,
+    QueueEntry,
+    Reservation,
+    Run,
+    RunBody,
+    Session,
+    SessionMessage,
+    StopRequest,
+    Under,
+)
+from headwater.store.results import (
+    Busy,
+    Ending,
+    EndLost,
+    EndResult,
+    EndStands,
+    KeyMismatch,
+    Missing,
+    Queued,
+    Replayed,
+    Start,
+    Started,
+    StartResult,
+    StopStands,
+)
+from headwater.store.tables import Transaction
+
+RESERVED_S: Final = 86_400.0
+"""How long an idempotency key is remembered."""
+
+
+# -------------------------------------------------------------------- start
+
+
+async def start(tx: Transaction, ask: Start) -> StartResult:
+    run = ask.run
+    if ask.idempotency and (used := await used_before(tx, run.owner, ask.idempotency)):
+        return used
+    if run.session_id is None:
+        result: Started | Queued | Busy | Missing = await _start_alone(tx, ask)
+    else:
+        result = await _start_in_session(tx, ask, run.session_id)
+    if isinstance(result, Started | Queued):
+        tx.news.of_run(result.run)
+        if ask.idempotency:
+            await reserve(tx, run.owner, ask.idempotency, run.id)
+    return result
+
+
+async def used_before(tx: Transaction, owner: str, key: IdempotencyKey) -> Replayed | KeyMismatch | None:
+    found = await tx.tables.reservation(owner, key.key)
+    if found is None or found.at <= tx.now - RESERVED_S:
+        return None
+    return Replayed(found.subject_id) if found.digest == key.digest else KeyMismatch(found.subject_id)
+
+
+async def reserve(tx: Transaction, owner: str, key: IdempotencyKey, subject_id: str) -> None:
+    await tx.tables.put_reservation(Reservation(owner, key.key, key.digest, subject_id, tx.now))
+
+
+async def _start_alone(tx: Transaction, ask: Start) -> Started:
+    run = _running(tx, ask.run, parent_id=None)
+    await tx.tables.add_run(run, RunBody(ask.request))
+    return Started(run, ())
+
+
+async def _start_in_session(tx: Transaction, ask: Start, session_id: str) -> Started | Queued | Busy | Missing:
+    owner = ask.run.owner
+    session = await tx.tables.lock_session(owner, session_id)
+    if session is None and not ask.create_session:
+        return Missing("session")
+    under_id = ask.place.message_id if isinstance(ask.place, Under) else None
+    if under_id is not None and await tx.tables.message(owner, session_id, under_id) is None:
+        return Missing("message")
+    if session is None:
+        session = Session(id=session_id, owner=owner, created_at=tx.now, updated_at=tx.now)
+    active = await tx.tables.active_run(owner, session_id)
+    queue = await tx.tables.queue(owner, session_id)
+    if _may_begin(ask, session, active, queue):
+        # It is written again by `begin`, which knows where it hangs.
+        await tx.tables.add_run(ask.run, RunBody(ask.request))
+        _, started = await begin(tx, session, ask.run, ask.messages, ask.place)
+        return started
+    if ask.multitask == "reject":
+        return Busy(active or queue[0].run)
+    return await _enqueue(tx, ask, active, queue)
+
+
+def _may_begin(ask: Start, session: Session, active: Run | None, queue: list[QueueEntry]) -> bool:
+    """Nothing is running. A paused queue holds up only who wants to be part of it; another all but who interrupts."""
+    if active is not None:
+        return False
+    if not queue or ask.multitask == "interrupt":
+        return True
+    return session.queue_paused and ask.multitask == "reject"
+
+
+async def _enqueue(tx: Transaction, ask: Start, active: Run | None, queue: list[QueueEntry]) -> Queued:
+    run = replace(ask.run, state=RunState.QUEUED)
+    await tx.tables.add_run(run, RunBody(ask.request))
+    first, last = (queue[0].position, queue[-1].position) if queue else (0, 0)
+    front = ask.multitask == "interrupt"
+    await tx.tables.put_queued(run, ask.messages, ask.place, first - 1 if front else last + 1)
+    if not front or active is None:
+        return Queued(run, len(queue))
+    # An earlier stop gives way: what comes next must not be held up by a pause.
+    stopping = replace(active, stop=StopRequest("replaced", tx.now))
+    await _put_stop(tx, stopping)
+    return Queued(run, 0, stopping)
+
+
+def _running(tx: Transaction, run: Run, parent_id: str | None) -> Run:
+    return replace(run, state=RunState.RUNNING, worker_id=tx.worker_id, started_at=tx.now, parent_id=parent_id)
+
+
+async def begin(
+    tx: Transaction, session: Session, run: Run, messages: tuple[SessionMessage, ...], place: AtHead | Under
+) -> tuple[Session, Started]:
+    """The run has the session now: what was said with it takes its place in the tree."""
+    parent_id = session.head_id if isinstance(place, AtHead) else place.message_id
+    placed = chain(messages, parent_id, run.id)
+    tip = placed[-1].id if placed else parent_id
+    session = replace(session, head_id=tip, updated_at=tx.now)
+    await tx.tables.put_session(session)
+    for message in placed:
+        await tx.tables.add_message(session.owner, session.id, message)
+    run = _running(tx, run, tip)
+    await tx.tables.put_run(run)
+    tx.news.of_session(session.owner, session.id)
+    return session, Started(run, placed)
+
+
+def chain(messages: tuple[SessionMessage, ...], parent_id: str | None, run_id: str) -> tuple[SessionMessage, ...]:
+    """Each behind the one before."""
+    parents = (parent_id, *(message.id for message in messages))
+    return tuple(
+        replace(message, parent_id=parent, run_id=run_id) for message, parent in zip(messages, parents, strict=False)
+    )
+
+
+# -------------------------------------------------------------- claim, release
+
+
+async def claim(tx: Transaction, run_id: str) -> Started | None:
+    session, run = await lock(tx, run_id)
+    if run is None:
+        return None
+    if run.state is RunState.WAITING:
+        run = replace(run, state=RunState.RUNNING, worker_id=tx.worker_id, waits_until=None)
+        await tx.tables.put_run(run)
+        tx.news.of_run(run)
+        return Started(run, ())
+    if run.state is not RunState.QUEUED or session is None:
+        return None
+    queue = await tx.tables.queue(session.owner, session.id)
+    if session.queue_paused or queue[0].run.id != run_id or await tx.tables.active_run(session.owner, session.id):
+        return None
+    _, started = await take_first(tx, session, queue)
+    return started
+
+
+async def take_first(tx: Transaction, session: Session, queue: list[QueueEntry]) -> tuple[Session, Started]:
+    entry = queue[0]
+    await tx.tables.drop_queued(entry.run.id)
+    # A queue of which nothing is left holds up nobody.
+    session = replace(session, queue_paused=session.queue_paused and len(queue) > 1)
+    session, started = await begin(tx, session, entry.run, entry.messages, entry.place)
+    tx.news.of_run(started.run)
+    return session, started
+
+
+async def release(tx: Transaction, run_id: str, until: float | None) -> bool:
+    _, run = await lock(tx, run_id)
+    if run is None or run.state is not RunState.RUNNING or run.worker_id != tx.worker_id:
+        return False
+    state = advance(run.state, Signal.SUSPENDED)
+    await tx.tables.put_run(replace(run, state=state, worker_id=None, waits_until=until))
+    tx.news.of_run(run)
+    return True
+
+
+async def lock(tx: Transaction, run_id: str) -> tuple[Session | None, Run | None]:
+    """A run to be changed, with its session: that one first, as everybody does."""
+    run = await tx.tables.run(run_id)
+    if run is None or run.session_id is None:
+        return None, run
+    session = await tx.tables.lock_session(run.owner, run.session_id)
+    return session, await tx.tables.run(run_id)
+
+
+# ---------------------------------------------------------------------- end
+
+
+async def end(tx: Transaction, ending: Ending) -> EndResult:
+    session, run = await lock(tx, ending.run_id)
+    if run is None or run.outcome is not None or not await _may_end(tx, run):
+        return EndLost(run)
+    abandoned = run.worker_id != tx.worker_id
+    state = advance(run.state, _signal(ending.outcome, abandoned))
+    last_seq = await tx.tables.last_seq(run.id)
+    if ending.tail is not None:
+        if ending.tail.first_seq != last_seq + 1:
+            raise ValueError(f"the log of {run.id} goes on at {last_seq + 1}, not at {ending.tail.first_seq}")
+        await tx.tables.add_batch(ending.tail)
+        last_seq = ending.tail.last_seq
+    ended = replace(
+        run,
+        state=state,
+        outcome=ending.outcome,
+        usage=ending.usage,
+        answered_by=ending.answered_by,
+        first_token_at=ending.first_token_at,
+        ended_at=tx.now,
+        last_seq=last_seq,
+    )
+    await tx.tables.put_run(ended)
+    tx.news.of_run(ended)
+    if session is not None:
+        return EndStands(ended, await _leave(tx, session, run, ending))
+    if ending.output:
+        body = await tx.tables.body(run.id) or RunBody()
+        await tx.tables.put_body(run.id, replace(body, output=ending.output))
+    return EndStands(ended)
+
+
+async def _may_end(tx: Transaction, run: Run) -> bool:
+    if run.state is not RunState.RUNNING or run.worker_id in (tx.worker_id, None):
+        return True
+    worker = await tx.tables.worker(run.worker_id)
+    return worker is None or worker.fenced
+
+
+def _signal(outcome: Outcome, abandoned: bool) -> Signal:
+    if isinstance(outcome, Stopped):
+        return Signal.STOPPED
+    return Signal.ABANDONED if isinstance(outcome, Interrupted) and abandoned else Signal.FINISHED
+
+
+async def _leave(tx: Transaction, session: Session, run: Run, ending: Ending) -> Started | None:
+    """What the run leaves in its session, and who comes next."""
+    tx.news.of_session(session.owner, session.id)
+    if run.state is RunState.QUEUED:
+        # It never began, so there is nothing behind which a notice could stand.
+        await tx.tables.drop_queued(run.id)
+        return None
+    placed = chain(ending.messages, run.parent_id, run.id)
+    for message in placed:
+        await tx.tables.add_message(session.owner, session.id, message)
+    tip = placed[-1].id if placed else run.parent_id
+    for notice in ending.notices:
+        await tx.tables.add_notice(session.owner, session.id, replace(notice, after_id=tip, run_id=run.id))
+    # Somebody may have turned to another branch meanwhile, and stays there.
+    head_id = tip if session.head_id == run.parent_id else session.head_id
+    session = replace(session, head_id=head_id, updated_at=tx.now)
+    queue = await tx.tables.queue(session.owner, session.id)
+    replaced = run.stop is not None and run.stop.reason == "replaced"
+    if queue and not replaced and not isinstance(ending.outcome, Completed | Incomplete):
+        session = replace(session, queue_paused=True)
+    if queue and ending.take_next and (replaced or not session.queue_paused):
+        _, started = await take_first(tx, session, queue)
+        return started
+    await tx.tables.put_session(session)
+    return None
+
+
+# -------------------------------------------------------------------- orders
+
+
+async def ask_stop(tx: Transaction, owner: str | None, run_id: str, stop: StopRequest) -> StopStands | None:
+    _, run = await lock(tx, run_id)
+    if run is None or owner not in (None, run.owner):
+        return None
+    if run.outcome is not None or run.stop is not None:
+        return StopStands(run, False)
+    run = replace(run, stop=stop)
+    await _put_stop(tx, run)
+    return StopStands(run, True)
+
+
+async def _put_stop(tx: Transaction, run: Run) -> None:
+    await tx.tables.put_run(run)
+    _order(tx, run)
+    tx.news.of_run(run)
+
+
+def _order(tx: Transaction, run: Run) -> None:
+    if run.state is RunState.RUNNING and run.worker_id is not None:
+        tx.news.orders.append((run.worker_id, run.id))
+
+
+async def approve(
+    tx: Transaction, owner: str, run_id: str, approval: Approval, key: IdempotencyKey | None
+) -> Approval | Replayed | KeyMismatch | Missing:
+    if key and (used := await used_before(tx, owner, key)):
+        return used
+    _, run = await lock(tx, run_id)
+    if run is None or run.owner != owner or run.outcome is not None:
+        return Missing("run")
+    if key:
+        await reserve(tx, owner, key, approval.call_id)
+    for earlier in await tx.tables.approvals(run_id):
+        if earlier.call_id == approval.call_id:
+            return earlier
+    await tx.tables.add_approval(run_id, approval)
+    _order(tx, run)
+    tx.news.of_run(run)
+    return approval

@@ -1,0 +1,180 @@
+"""The file as an engine: one connection that writes, one that reads, both on the event loop.
+
+A commit is shorter than a switch to a thread and back (docs/decisions/0001), and so are the lookups. A read
+transaction lasts as long as one question.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from headwater.errors import StoreError
+from headwater.records import Blob, Key, Worker
+from headwater.store.engine.core import fenced, lost
+from headwater.store.framing import pack
+from headwater.store.news import Hub, News
+from headwater.store.results import Batch
+from headwater.store.sqlite.connection import Durability, connect, prepare, translated
+from headwater.store.sqlite.lock import FileLock
+from headwater.store.sqlite.rows import decode_key, decode_message, decode_worker, encode
+from headwater.store.sqlite.schema import migrate
+from headwater.store.sqlite.sessions import SqliteSessions
+from headwater.store.tables import Tables
+from headwater.store.words import text_of
+
+INDEXED_AT_ONCE: Final = 50
+"""Messages that search learns of before others have their turn: some 3 ms."""
+
+# The run is looked at with every batch, at no cost that could be measured: one that was lost harms only itself.
+_KEEP: Final = """INSERT OR IGNORE INTO batch
+    SELECT n, ?, ?, ? FROM run WHERE id = ? AND state = 'running' AND worker_id = ?"""
+_KEPT: Final = """SELECT 1 FROM batch JOIN run ON n = run
+    WHERE first_seq = ? AND last_seq = ? AND data = ? AND id = ? AND state = 'running' AND worker_id = ?"""
+_ALIVE: Final = "SELECT 1 FROM worker WHERE id = ? AND NOT fenced"
+
+
+class SqliteTables(SqliteSessions):
+    async def blob(self, owner: str, hash: str) -> Blob | None:
+        row = self._sql(
+            "SELECT blob.hash, media_type, data FROM blob JOIN blob_owner USING (hash) WHERE owner = ? AND hash = ?",
+            (owner, hash),
+        ).fetchone()
+        return None if row is None else Blob(*row)
+
+    async def put_blob(self, owner: str, blob: Blob, at: float) -> None:
+        self._sql("INSERT OR IGNORE INTO blob VALUES (?, ?, ?)", (blob.hash, blob.media_type, blob.data))
+        self._sql("REPLACE INTO blob_owner VALUES (?, ?, ?)", (owner, blob.hash, at))
+
+    async def drop_blobs(self, unused_since: float) -> None:
+        self._sql(
+            """DELETE FROM blob_owner WHERE at <= ? AND NOT EXISTS (
+                SELECT 1 FROM shown JOIN session ON session.n = shown.session
+                WHERE shown.hash = blob_owner.hash AND session.owner = blob_owner.owner)""",
+            (unused_since,),
+        )
+        self._sql("DELETE FROM blob WHERE hash NOT IN (SELECT hash FROM blob_owner)")
+
+    async def key(self, hash: str) -> Key | None:
+        row = self._sql("SELECT record FROM key WHERE hash = ?", (hash,)).fetchone()
+        return None if row is None else decode_key(row[0])
+
+    async def keys(self, owner: str | None) -> list[Key]:
+        rows = self._sql("SELECT record FROM key WHERE ?1 IS NULL OR owner = ?1 ORDER BY rowid", (owner,))
+        return [decode_key(record) for (record,) in rows]
+
+    async def put_key(self, key: Key) -> None:
+        self._sql("REPLACE INTO key VALUES (?, ?, ?, ?)", (key.id, key.hash, key.owner, encode(key)))
+
+    async def worker(self, worker_id: str) -> Worker | None:
+        row = self._sql("SELECT record FROM worker WHERE id = ?", (worker_id,)).fetchone()
+        return None if row is None else decode_worker(row[0])
+
+    async def workers(self) -> list[Worker]:
+        return [decode_worker(record) for (record,) in self._sql("SELECT record FROM worker ORDER BY rowid")]
+
+    async def put_worker(self, worker: Worker) -> None:
+        self._sql(
+            """INSERT INTO worker VALUES (?, ?, ?)
+            ON CONFLICT (id) DO UPDATE SET fenced = excluded.fenced, record = excluded.record""",
+            (worker.id, worker.fenced, encode(worker)),
+        )
+
+    async def drop_worker(self, worker_id: str) -> None:
+        self._sql("DELETE FROM worker WHERE id = ?", (worker_id,))
+
+    def index_some(self) -> int:
+        """Let search learn of some messages; how many that were."""
+        rows: list[Any] = self._sql(
+            "SELECT n, record FROM message WHERE n > (SELECT message FROM indexed) ORDER BY n LIMIT ?",
+            (INDEXED_AT_ONCE,),
+        ).fetchall()
+        for n, record in rows:
+            self._sql("INSERT INTO found (rowid, text) VALUES (?, ?)", (n, text_of(decode_message(record).message)))
+        if rows:
+            self._sql("UPDATE indexed SET message = ?", (rows[-1][0],))
+        return len(rows)
+
+
+class SqliteDatabase:
+    def __init__(self, path: Path, *, address: str, durability: Durability, beside: bool = False) -> None:
+        """`beside`: while a server has it, for a command that reads or changes keys, say. It takes no lock."""
+        self._path = str(path)
+        prepare(path)
+        self._lock = None if beside else FileLock(path, address)
+        self.alone = not beside
+        try:
+            with translated(self._path):
+                self._writer = connect(path, durability)
+                migrate(self._writer, self._path)
+                self._reader = connect(path, durability)
+        except BaseException:
+            self._unlock()
+            raise
+        self._writing = SqliteTables(self._writer)
+        self._reading = SqliteTables(self._reader)
+        self._hubs: list[Hub] = []
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Tables]:
+        with self._transaction(self._reader, "BEGIN"):
+            yield self._reading
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[Tables]:
+        with self._transaction(self._writer, "BEGIN IMMEDIATE"):
+            yield self._writing
+
+    @contextmanager
+    def _transaction(self, connection: apsw.Connection, begin: str) -> Iterator[None]:
+        with translated(self._path):
+            connection.execute(begin)
+            try:
+                yield
+                connection.execute("COMMIT")
+            finally:
+                # Some errors (a full disk) have undone it already.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    def commit(self, worker_id: str, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
+        writer = self._writer
+        rows = [
+            (batch.first_seq, batch.first_seq + len(batch.entries) - 1, pack(batch.entries), batch.run_id, worker_id)
+            for batch in batches
+        ]
+        with self._transaction(writer, "BEGIN IMMEDIATE"):
+            if not writer.execute(_ALIVE, (worker_id,)).fetchone():
+                raise fenced(worker_id)
+            before = writer.total_changes()
+            writer.executemany(_KEEP, rows)
+            if writer.total_changes() - before == len(rows):
+                return {}
+            return {row[3]: lost(row[3]) for row in rows if not writer.execute(_KEPT, row).fetchone()}
+
+    def publish(self, news: News) -> None:
+        for hub in self._hubs:
+            hub.publish(news)
+
+    async def index(self) -> None:
+        more = INDEXED_AT_ONCE
+        while more == INDEXED_AT_ONCE:
+            with self._transaction(self._writer, "BEGIN IMMEDIATE"):
+                more = self._writing.index_some()
+            await asyncio.sleep(0)
+
+    def attach(self, hub: Hub) -> None:
+        self._hubs.append(hub)
+
+    def close(self, hub: Hub) -> None:
+        self._hubs.remove(hub)
+        self._reader.close()
+        self._writer.close()
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()

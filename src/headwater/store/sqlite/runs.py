@@ -1,0 +1,159 @@
+"""Runs, their logs and what was reserved, in SQL."""
+
+import apsw
+
+from headwater.lifecycle import status
+from headwater.records import Approval, Reservation, Run, RunBody
+from headwater.store.framing import pack, unpack
+from headwater.store.results import Batch, Page
+from headwater.store.sqlite.rows import decode_approval, decode_body, decode_reservation, decode_run, encode
+
+
+class SqliteRuns:
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._sql = connection.execute
+
+    async def run(self, run_id: str) -> Run | None:
+        row = self._sql("SELECT record FROM run WHERE id = ?", (run_id,)).fetchone()
+        return None if row is None else decode_run(row[0])
+
+    async def add_run(self, run: Run, body: RunBody) -> None:
+        self._sql(
+            """INSERT INTO run (id, owner, session_id, created_at, state, status, worker_id, ended_at, has_log, record)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+            (run.id, run.owner, run.session_id, run.created_at, *_changing(run)),
+        )
+        await self.put_body(run.id, body)
+
+    async def put_run(self, run: Run) -> None:
+        self._sql(
+            "UPDATE run SET state = ?, status = ?, worker_id = ?, ended_at = ?, has_log = ?, record = ? WHERE id = ?",
+            (*_changing(run), run.id),
+        )
+
+    async def body(self, run_id: str) -> RunBody | None:
+        row = self._sql(
+            "SELECT run_body.record FROM run_body JOIN run ON run.n = run_body.run WHERE run.id = ?", (run_id,)
+        ).fetchone()
+        return None if row is None else decode_body(row[0])
+
+    async def put_body(self, run_id: str, body: RunBody) -> None:
+        self._sql("REPLACE INTO run_body SELECT n, ? FROM run WHERE id = ?", (encode(body), run_id))
+
+    async def runs(self, owner: str | None, session_id: str | None, status: str | None, page: Page) -> list[Run]:
+        wanted: dict[str, object] = {
+            "owner = ?": owner,
+            "session_id = ?": session_id,
+            "status = ?": status,
+            "(created_at, id) < (?, ?)": page.before,
+        }
+        terms = [term for term, value in wanted.items() if value is not None]
+        values: list[str | float] = [value for value in (owner, session_id, status) if value is not None]
+        where = f"WHERE {' AND '.join(terms)}" if terms else ""
+        rows = self._sql(
+            f"SELECT record FROM run {where} ORDER BY created_at DESC, id DESC LIMIT ?",
+            (*values, *(page.before or ()), page.limit),
+        )
+        return [decode_run(record) for (record,) in rows]
+
+    async def active_run(self, owner: str, session_id: str) -> Run | None:
+        row = self._sql(
+            """SELECT record FROM run
+            WHERE owner = ? AND session_id = ? AND session_id IS NOT NULL AND state IN ('running', 'waiting')""",
+            (owner, session_id),
+        ).fetchone()
+        return None if row is None else decode_run(row[0])
+
+    async def running(self, worker_id: str) -> list[Run]:
+        rows = self._sql(
+            "SELECT record FROM run WHERE state = 'running' AND state <> 'ended' AND worker_id = ? ORDER BY n",
+            (worker_id,),
+        )
+        return [decode_run(record) for (record,) in rows]
+
+    async def unsettled(self) -> list[Run]:
+        rows = self._sql(
+            """SELECT record FROM run WHERE state IN ('queued', 'waiting') AND state <> 'ended'
+            ORDER BY created_at, id"""
+        )
+        return [decode_run(record) for (record,) in rows]
+
+    async def delete_run(self, run_id: str) -> None:
+        for table in ("batch", "run_body", "approval"):
+            self._sql(f"DELETE FROM {table} WHERE run = (SELECT n FROM run WHERE id = ?)", (run_id,))
+        self._sql("DELETE FROM run WHERE id = ?", (run_id,))
+
+    # ------------------------------------------------------------------ log
+
+    async def add_batch(self, batch: Batch) -> None:
+        self._sql(
+            "INSERT INTO batch SELECT n, ?, ?, ? FROM run WHERE id = ?",
+            (batch.first_seq, batch.last_seq, pack(batch.entries), batch.run_id),
+        )
+
+    async def batches(self, run_id: str, after: int, limit_bytes: int) -> list[Batch]:
+        rows = self._sql(
+            """SELECT first_seq, data FROM batch
+            WHERE run = (SELECT n FROM run WHERE id = :run) AND first_seq >= coalesce(
+                (SELECT max(first_seq) FROM batch
+                 WHERE run = (SELECT n FROM run WHERE id = :run) AND first_seq <= :after + 1), 0)
+            ORDER BY first_seq""",
+            {"run": run_id, "after": after},
+        )
+        found: list[Batch] = []
+        size = 0
+        for first_seq, data in rows:
+            found.append(Batch(run_id, first_seq, unpack(data)))
+            size += len(data)
+            if size >= limit_bytes:
+                break
+        return found
+
+    async def last_seq(self, run_id: str) -> int:
+        row = self._sql(
+            """SELECT last_seq FROM batch WHERE run = (SELECT n FROM run WHERE id = ?)
+            ORDER BY first_seq DESC LIMIT 1""",
+            (run_id,),
+        ).fetchone()
+        return -1 if row is None else int(row[0])
+
+    async def droppable(self, ended_before: float) -> list[Run]:
+        rows = self._sql("SELECT record FROM run WHERE state = 'ended' AND has_log AND ended_at <= ?", (ended_before,))
+        return [decode_run(record) for (record,) in rows]
+
+    async def drop_log(self, run_id: str) -> None:
+        self._sql("DELETE FROM batch WHERE run = (SELECT n FROM run WHERE id = ?)", (run_id,))
+
+    # --------------------------------------------------------------- orders
+
+    async def approvals(self, run_id: str) -> list[Approval]:
+        rows = self._sql(
+            "SELECT record FROM approval WHERE run = (SELECT n FROM run WHERE id = ?) ORDER BY n", (run_id,)
+        )
+        return [decode_approval(record) for (record,) in rows]
+
+    async def add_approval(self, run_id: str, approval: Approval) -> None:
+        self._sql(
+            "INSERT INTO approval (run, call_id, record) SELECT n, ?, ? FROM run WHERE id = ?",
+            (approval.call_id, encode(approval), run_id),
+        )
+
+    async def reservation(self, owner: str, key: str) -> Reservation | None:
+        row = self._sql("SELECT record FROM reservation WHERE owner = ? AND key = ?", (owner, key)).fetchone()
+        return None if row is None else decode_reservation(row[0])
+
+    async def put_reservation(self, reservation: Reservation) -> None:
+        self._sql(
+            "REPLACE INTO reservation VALUES (?, ?, ?, ?)",
+            (reservation.owner, reservation.key, reservation.at, encode(reservation)),
+        )
+
+    async def drop_reservations(self, before: float) -> None:
+        self._sql("DELETE FROM reservation WHERE at <= ?", (before,))
+
+
+def _changing(run: Run) -> tuple[str | float | bytes | None, ...]:
+    """The columns that follow from the record."""
+    shown = status(run.state, run.outcome)
+    has_log = run.recorded and not run.log_dropped
+    return (run.state.value, shown, run.worker_id, run.ended_at, has_log, encode(run))

@@ -1,0 +1,174 @@
+"""Sessions, their messages, their queues and comparisons, in SQL."""
+
+from typing import Final
+
+from headwater.records import (
+    AtHead,
+    Group,
+    QueueEntry,
+    Run,
+    SearchHit,
+    Session,
+    SessionMessage,
+    SessionNotice,
+    Under,
+)
+from headwater.store.results import Page
+from headwater.store.sqlite.rows import (
+    QueuedBody,
+    decode_group,
+    decode_message,
+    decode_notice,
+    decode_queued,
+    decode_run,
+    decode_session,
+    encode,
+)
+from headwater.store.sqlite.runs import SqliteRuns
+from headwater.store.words import snippet, text_of, words_of
+
+_SESSION: Final = "(SELECT n FROM session WHERE owner = ? AND id = ?)"
+# The record says whose it is, too.
+_RENAMED: Final = "owner = :new, record = CAST(json_set(CAST(record AS TEXT), '$.owner', :new) AS BLOB)"
+
+
+class SqliteSessions(SqliteRuns):
+    async def session(self, owner: str, session_id: str) -> Session | None:
+        row = self._sql("SELECT record FROM session WHERE owner = ? AND id = ?", (owner, session_id)).fetchone()
+        return None if row is None else decode_session(row[0])
+
+    # `BEGIN IMMEDIATE` has locked everything.
+    lock_session = session
+
+    async def put_session(self, session: Session) -> None:
+        self._sql(
+            """INSERT INTO session (owner, id, updated_at, hidden, record) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (owner, id) DO UPDATE
+            SET updated_at = excluded.updated_at, hidden = excluded.hidden, record = excluded.record""",
+            (session.owner, session.id, session.updated_at, session.hidden, encode(session)),
+        )
+
+    async def sessions(self, owner: str, page: Page) -> list[Session]:
+        before = page.before or (float("inf"), "")
+        rows = self._sql(
+            """SELECT record FROM session WHERE owner = ? AND hidden = 0 AND (updated_at, id) < (?, ?)
+            ORDER BY updated_at DESC, id DESC LIMIT ?""",
+            (owner, *before, page.limit),
+        )
+        return [decode_session(record) for (record,) in rows]
+
+    async def delete_session(self, owner: str, session_id: str) -> None:
+        key = (owner, session_id)
+        self._sql(f"DELETE FROM found WHERE rowid IN (SELECT n FROM message WHERE session = {_SESSION})", key)
+        for table in ("message", "notice", "queued", "shown"):
+            self._sql(f"DELETE FROM {table} WHERE session = {_SESSION}", key)
+        for (run_id,) in self._sql("SELECT id FROM run WHERE owner = ? AND session_id = ?", key).fetchall():
+            await self.delete_run(str(run_id))
+        self._sql("DELETE FROM session WHERE owner = ? AND id = ?", key)
+
+    async def rename_owner(self, owner: str, of: str) -> int:
+        whose = {"new": owner, "old": of}
+        self._sql(
+            f"""UPDATE session SET {_RENAMED}
+            WHERE owner = :old AND id NOT IN (SELECT id FROM session WHERE owner = :new)""",
+            whose,
+        )
+        moved = self._sql("SELECT changes()").get
+        self._sql(
+            f"""UPDATE run SET {_RENAMED} WHERE owner = :old
+            AND (session_id IS NULL OR session_id NOT IN (SELECT id FROM session WHERE owner = :old))""",
+            whose,
+        )
+        self._sql(f"UPDATE comparison SET {_RENAMED} WHERE owner = :old", whose)
+        self._sql("UPDATE OR REPLACE blob_owner SET owner = :new WHERE owner = :old", whose)
+        return int(moved)
+
+    # ------------------------------------------------------------- messages
+
+    async def message(self, owner: str, session_id: str, message_id: str) -> SessionMessage | None:
+        row = self._sql(
+            f"SELECT record FROM message WHERE session = {_SESSION} AND id = ?", (owner, session_id, message_id)
+        ).fetchone()
+        return None if row is None else decode_message(row[0])
+
+    async def messages(self, owner: str, session_id: str) -> list[SessionMessage]:
+        rows = self._sql(f"SELECT record FROM message WHERE session = {_SESSION} ORDER BY n", (owner, session_id))
+        return [decode_message(record) for (record,) in rows]
+
+    async def add_message(self, owner: str, session_id: str, message: SessionMessage) -> None:
+        self._sql(
+            f"INSERT INTO message (session, id, record) VALUES ({_SESSION}, ?, ?)",
+            (owner, session_id, message.id, encode(message)),
+        )
+        self._show(owner, session_id, message.id, message)
+
+    def _show(self, owner: str, session_id: str, by_id: str, message: SessionMessage) -> None:
+        for hash in message.blobs:
+            self._sql(f"INSERT OR IGNORE INTO shown VALUES (?, {_SESSION}, ?)", (hash, owner, session_id, by_id))
+
+    async def notices(self, owner: str, session_id: str) -> list[SessionNotice]:
+        rows = self._sql(f"SELECT record FROM notice WHERE session = {_SESSION} ORDER BY n", (owner, session_id))
+        return [decode_notice(record) for (record,) in rows]
+
+    async def add_notice(self, owner: str, session_id: str, notice: SessionNotice) -> None:
+        self._sql(f"INSERT INTO notice (session, record) VALUES ({_SESSION}, ?)", (owner, session_id, encode(notice)))
+
+    # ---------------------------------------------------------------- queue
+
+    async def queue(self, owner: str, session_id: str) -> list[QueueEntry]:
+        rows = self._sql(
+            f"""SELECT run.record, queued.record, position FROM queued JOIN run ON run.n = queued.run
+            WHERE session = {_SESSION} ORDER BY position""",
+            (owner, session_id),
+        )
+        return [_entry(decode_run(run), decode_queued(body), position) for run, body, position in rows]
+
+    async def put_queued(
+        self, run: Run, messages: tuple[SessionMessage, ...], place: AtHead | Under, position: int
+    ) -> None:
+        assert run.session_id is not None, "only sessions have queues"
+        await self.drop_queued(run.id)
+        self._sql(
+            f"INSERT INTO queued SELECT n, {_SESSION}, ?, ? FROM run WHERE id = ?",
+            (run.owner, run.session_id, position, encode(QueuedBody(messages, place)), run.id),
+        )
+        for message in messages:
+            self._show(run.owner, run.session_id, run.id, message)
+
+    async def drop_queued(self, run_id: str) -> None:
+        self._sql(
+            """DELETE FROM shown WHERE by_id = :run
+            AND session = (SELECT session FROM queued JOIN run ON run.n = queued.run WHERE run.id = :run)""",
+            {"run": run_id},
+        )
+        self._sql("DELETE FROM queued WHERE run = (SELECT n FROM run WHERE id = ?)", (run_id,))
+
+    # ---------------------------------------------------- comparing, searching
+
+    async def group(self, owner: str, group_id: str) -> Group | None:
+        row = self._sql("SELECT record FROM comparison WHERE owner = ? AND id = ?", (owner, group_id)).fetchone()
+        return None if row is None else decode_group(row[0])
+
+    async def put_group(self, group: Group) -> None:
+        self._sql("REPLACE INTO comparison VALUES (?, ?, ?)", (group.owner, group.id, encode(group)))
+
+    async def search(self, owner: str, words: str, limit: int) -> list[SearchHit]:
+        wanted = [f'"{word}"' for word in words_of(words)]
+        if not wanted:
+            return []
+        rows = self._sql(
+            """SELECT session.record, message.record
+            FROM found JOIN message ON message.n = found.rowid JOIN session ON session.n = message.session
+            WHERE found MATCH ? AND session.owner = ? AND session.hidden = 0 ORDER BY rank LIMIT ?""",
+            (" ".join(wanted) + "*", owner, limit),
+        )
+        return [_hit(decode_session(session), decode_message(message), words) for session, message in rows]
+
+
+def _entry(run: Run, body: QueuedBody, position: int) -> QueueEntry:
+    return QueueEntry(run=run, messages=body.messages, place=body.place, position=position)
+
+
+def _hit(session: Session, message: SessionMessage, words: str) -> SearchHit:
+    shown = snippet(text_of(message.message), words)
+    return SearchHit(session.id, message.id, session.title, shown, message.created_at)

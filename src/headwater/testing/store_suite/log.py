@@ -1,0 +1,202 @@
+"""Logs: what is said to be kept can be read, from any place, once and in order."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from headwater.errors import StoreError
+from headwater.events import Completed, decode_entry
+from headwater.lifecycle import RunState
+from headwater.records import RunBody
+from headwater.store.results import Busy, Missing, Page
+from headwater.testing.store_suite.making import (
+    OWNER,
+    Backend,
+    a_run,
+    ended_well,
+    kept,
+    logged,
+    started,
+    tail,
+    tokens,
+)
+
+
+class LogTests:
+    async def test_what_was_told_to_be_kept_is_read_as_it_was_written(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        batch = tokens(run.id, 0, 3)
+        assert await kept(store, batch) == [None]
+        piece = await store.read(OWNER, run.id)
+        assert piece is not None
+        assert (piece.run, piece.last_seq) == (run, 2)
+        assert [list(batch.entries) for batch in piece.batches] == [list(batch.entries)]
+
+    async def test_it_is_read_from_any_cursor_in_pieces_of_any_size(self, backend: Backend) -> None:
+        """C50."""
+        store = await backend.worker()
+        run = (await started(store)).run
+        for first, number in ((0, 1), (1, 4), (5, 2), (7, 3)):
+            await kept(store, tokens(run.id, first, number))
+        for after in range(-1, 11):
+            found = [decode_entry(entry).seq for entry in await logged(store, run.id, after)]
+            assert found == list(range(after + 1, 10))
+
+    async def test_what_comes_before_a_commit_is_one_batch_and_is_told_of_once(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        told: list[tuple[int, StoreError | None]] = []
+        done = asyncio.Event()
+
+        def committed(*args: Any) -> None:
+            told.append(args)
+            done.set()
+
+        for n in range(3):
+            store.append(tokens(run.id, n), committed)
+        await done.wait()
+        piece = await store.read(OWNER, run.id)
+        assert piece is not None
+        assert (told, len(piece.batches)) == ([(2, None)], 1)
+
+    async def test_runs_that_write_at_the_same_time_keep_out_of_each_others_logs(self, backend: Backend) -> None:
+        store = await backend.worker()
+        found = [(await started(store)).run for _ in range(5)]
+        for n in range(4):
+            await kept(store, *(tokens(run.id, n) for run in found))
+        for run in found:
+            assert [decode_entry(entry).seq for entry in await logged(store, run.id)] == [0, 1, 2, 3]
+
+    async def test_a_gap_is_refused_at_once(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        await kept(store, tokens(run.id, 0))
+        for first in (0, 2):
+            with pytest.raises(ValueError, match="goes on at 1"):
+                store.append(tokens(run.id, first), lambda *_: None)
+
+    async def test_a_run_that_is_not_this_workers_takes_nothing(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        await ended_well(store, run.id)
+        for run_id in (run.id, "run_none"):
+            with pytest.raises(StoreError) as raised:
+                store.append(tokens(run_id, 0), lambda *_: None)
+            assert raised.value.trouble == "lost"
+
+    async def test_one_lost_run_does_not_fail_the_others(self, backend: Backend) -> None:
+        store = await backend.worker()
+        lost, sound = [(await started(store)).run for _ in range(2)]
+        async with backend.database.writing() as tables:
+            await tables.delete_run(lost.id)
+        first, second = await kept(store, tokens(lost.id, 0), tokens(sound.id, 0))
+        assert first is not None
+        assert (first.trouble, second) == ("lost", None)
+        assert len(await logged(store, sound.id)) == 1
+        # Its worker finds out that there is nothing to be ended.
+        store.append(tokens(lost.id, 0), lambda *_: None)
+        assert not await store.release(lost.id)
+
+    async def test_followers_are_told_after_every_commit_and_of_the_end(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        told: list[int] = []
+        unwatch = store.watch_run(run.id, lambda: told.append(1))
+        await kept(store, tokens(run.id, 0))
+        assert len(told) == 1
+        await ended_well(store, run.id, tail=tail(run.id, 1))
+        assert len(told) == 2
+        unwatch()
+        unwatch()
+
+    async def test_somebody_who_breaks_when_told_keeps_nobody_else_from_it(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        reported: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        told: list[int] = []
+
+        def broken() -> None:
+            raise RuntimeError("of the test")
+
+        store.watch_run(run.id, broken)
+        store.watch_run(run.id, lambda: told.append(1))
+        await kept(store, tokens(run.id, 0))
+        assert (len(told), len(reported)) == (1, 1)
+
+    async def test_what_was_handed_over_is_kept_before_the_end(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        told: list[Any] = []
+        store.append(tokens(run.id, 0, 2), lambda *args: told.append(args))
+        await ended_well(store, run.id, tail=tail(run.id, 2))
+        assert told == [(1, None)]
+        assert len(await logged(store, run.id)) == 3
+
+    async def test_anothers_log_is_not_there(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        await kept(store, tokens(run.id, 0))
+        assert await store.read("bob", run.id) is None
+        assert await store.run("bob", run.id) is None
+        assert await store.body("bob", run.id) is None
+        assert await store.read(None, run.id) is not None
+
+
+class RetentionTests:
+    async def test_logs_are_dropped_whole_when_their_time_is_over(self, backend: Backend) -> None:
+        store = await backend.worker()
+        old, young, running = [(await started(store)).run for _ in range(3)]
+        for run in (old, running):
+            await kept(store, tokens(run.id, 0))
+        await ended_well(store, old.id, tail=tail(old.id, 1))
+        await backend.clock.advance(100)
+        await ended_well(store, young.id, tail=tail(young.id, 0))
+        assert await store.tidy(keep_logs_s=100) == 1
+        assert await store.tidy(keep_logs_s=100) == 0
+        piece = await store.read(OWNER, old.id)
+        assert piece is not None
+        assert (piece.batches, piece.last_seq, piece.run.log_dropped) == ((), 1, True)
+        assert piece.run.outcome == Completed()
+        assert [len(await logged(store, run.id)) for run in (old, young, running)] == [0, 1, 1]
+
+
+class ListingTests:
+    async def test_newest_first_by_session_status_and_page(self, backend: Backend) -> None:
+        store = await backend.worker()
+        found = [(await started(store, created_at=float(n), session_id=f"s{n}")).run for n in range(5)]
+        await started(store, owner="bob")
+        ended = (await ended_well(store, found[1].id)).run
+        page = await store.runs(OWNER, page=Page(3))
+        assert [run.id for run in page.runs] == [run.id for run in found[:1:-1]]
+        page = await store.runs(OWNER, page=Page(3, page.next))
+        assert (page.runs, page.next) == ((ended, found[0]), None)
+        assert (await store.runs(OWNER, session_id="s1")).runs == (ended,)
+        assert (await store.runs(OWNER, status="completed")).runs == (ended,)
+        assert len((await store.runs(OWNER, status="running")).runs) == 4
+        assert len((await store.runs(None)).runs) == 6
+
+    async def test_an_unrecorded_run_is_written_behind(self, backend: Backend) -> None:
+        store = await backend.worker()
+        found = asyncio.Event()
+        store.watch_owner(OWNER, lambda _: found.set())
+        notes = [a_run(state=RunState.ENDED, outcome=Completed(), recorded=False, created_at=n) for n in (1.0, 2.0)]
+        for run in notes:
+            store.note(run)
+        assert await store.run(OWNER, notes[0].id) is None
+        await found.wait()
+        assert (await store.runs(OWNER)).runs == tuple(reversed(notes))
+
+    async def test_a_run_of_no_session_can_be_deleted_once_it_has_ended(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        await kept(store, tokens(run.id, 0))
+        assert await store.delete_run(OWNER, run.id) == Busy(run)
+        await ended_well(store, run.id)
+        assert await store.delete_run("bob", run.id) == Missing("run")
+        assert await store.body(OWNER, run.id) == RunBody()
+        assert await store.delete_run(OWNER, run.id) is None
+        assert (await store.run(None, run.id), await store.read(None, run.id)) == (None, None)
+        assert await store.delete_run(OWNER, run.id) == Missing("run")

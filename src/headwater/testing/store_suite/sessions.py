@@ -1,0 +1,291 @@
+"""Sessions: a tree with a head, forked, searched, compared, deleted without a trace."""
+
+import hashlib
+
+import pytest
+from msgspec.structs import replace
+
+from headwater.conversation import Parameters
+from headwater.records import Blob, Group, Key, SessionParameters, path_to
+from headwater.store.results import Busy, Changed, Missing, Page, Queued, SessionChange, Start
+from headwater.testing.store_suite.making import (
+    OWNER,
+    Backend,
+    a_notice,
+    a_run,
+    a_session,
+    answered,
+    ended_well,
+    kept,
+    new_id,
+    said,
+    started,
+    tail,
+    tokens,
+)
+
+
+class SessionsTests:
+    async def test_one_is_made_once_and_seen_by_its_owner_alone(self, backend: Backend) -> None:
+        store = await backend.worker()
+        session = a_session(title="Rivers")
+        assert await store.create_session(session)
+        assert not await store.create_session(replace(session, title="Lakes"))
+        assert await store.session(OWNER, session.id) == session
+        assert await store.session("bob", session.id) is None
+        assert await store.transcript("bob", session.id) is None
+
+    async def test_the_list_has_the_latest_first(self, backend: Backend) -> None:
+        store = await backend.worker()
+        made = [a_session(updated_at=float(n)) for n in range(4)]
+        for session in [*made, a_session(owner="bob"), a_session(hidden=True)]:
+            await store.create_session(session)
+        page = await store.sessions(OWNER, Page(3))
+        assert page.sessions == tuple(made[:0:-1])
+        assert await store.sessions(OWNER, Page(3, page.next)) == replace(page, sessions=(made[0],), next=None)
+
+    async def test_only_what_is_named_is_changed(self, backend: Backend) -> None:
+        store = await backend.worker()
+        first = await started(store, session_id="s", messages=(said("one"), said("two")))
+        one, two = first.messages
+        parameters = SessionParameters(system="Be brief.", request=Parameters(temperature=0.5))
+        await store.change_session(OWNER, "s", SessionChange(title="Rivers", parameters=parameters))
+        changed = await store.change_session(OWNER, "s", SessionChange(read_id=two.id, head_id=one.id))
+        assert await store.session(OWNER, "s") == changed
+        assert not isinstance(changed, Missing)
+        assert (changed.title, changed.parameters) == ("Rivers", parameters)
+        assert (changed.read_id, changed.head_id) == (two.id, one.id)
+
+    async def test_a_change_to_what_is_not_there_is_refused(self, backend: Backend) -> None:
+        store = await backend.worker()
+        await started(store, session_id="s", messages=(said("one"),))
+        assert await store.change_session("bob", "s", SessionChange(title="x")) == Missing("session")
+        assert await store.change_session(OWNER, "s", SessionChange(title="x", head_id="msg_no")) == Missing("message")
+        session = await store.session(OWNER, "s")
+        assert session is not None
+        assert session.title is None
+
+    async def test_a_fork_has_copies_of_one_branch_and_goes_its_own_way(self, backend: Backend) -> None:
+        store = await backend.worker()
+        first = await started(store, session_id="s", messages=(said("one"),), model="fast")
+        answer = answered("yes")
+        await ended_well(store, first.run.id, messages=(answer,))
+        await started(store, session_id="s", messages=(said("two"),))
+        await store.change_session(OWNER, "s", SessionChange(title="Rivers"))
+        fork = await store.fork(OWNER, "s", answer.id, "t")
+        assert not isinstance(fork, Missing)
+        assert (fork.title, fork.forked_from) == ("Rivers", "s")
+        transcript = await store.transcript(OWNER, "t")
+        assert transcript is not None
+        path = path_to(transcript.messages, fork.head_id)
+        assert [message.message for message in path] == [first.messages[0].message, answer.message]
+        assert not {message.id for message in path} & {first.messages[0].id, answer.id}
+        assert (await started(store, session_id="t", messages=(said("three"),))).messages[0].parent_id == fork.head_id
+
+    async def test_a_fork_of_what_is_not_there_is_refused(self, backend: Backend) -> None:
+        store = await backend.worker()
+        first = await started(store, session_id="s", messages=(said("one"),))
+        assert await store.fork("bob", "s", first.messages[0].id, "t") == Missing("session")
+        assert await store.fork(OWNER, "s", "msg_none", "t") == Missing("message")
+
+    async def test_their_owner_is_told_of_changes(self, backend: Backend) -> None:
+        store = await backend.worker()
+        told: list[Changed] = []
+        unwatch = store.watch_owner(OWNER, told.append)
+        store.watch_owner("bob", lambda _: told.clear())
+        run = (await started(store, session_id="s")).run
+        assert told == [Changed("session", "s"), Changed("run", run.id)]
+        await kept(store, tokens(run.id, 0))
+        assert len(told) == 2
+        unwatch()
+
+
+class DeletingTests:
+    async def test_nothing_of_a_deleted_session_is_left(self, backend: Backend) -> None:
+        """Also not in logs and search."""
+        store = await backend.worker()
+        run = (await started(store, session_id="s", messages=(said("unmistakable"),))).run
+        await kept(store, tokens(run.id, 0))
+        waiting = await store.start(Start(run=a_run(session_id="s"), messages=(said("later"),), multitask="queue"))
+        assert isinstance(waiting, Queued)
+        assert await store.delete_session(OWNER, "s") == Busy(run)
+        await ended_well(
+            store, run.id, tail=tail(run.id, 1), messages=(answered("x"),), notices=(a_notice(),), take_next=False
+        )
+        assert len(await store.search(OWNER, "unmistakable")) == 1
+        assert await store.delete_session("bob", "s") == Missing("session")
+        assert await store.delete_session(OWNER, "s") is None
+        assert await store.session(OWNER, "s") is None
+        assert await store.search(OWNER, "unmistakable") == ()
+        for run_id in (run.id, waiting.run.id):
+            assert (await store.run(None, run_id), await store.read(None, run_id)) == (None, None)
+        assert await store.ready() == ()
+        # One of the same name begins anew.
+        first = await started(store, session_id="s", messages=(said("again"),))
+        transcript = await store.transcript(OWNER, "s")
+        assert transcript is not None
+        assert (transcript.messages, transcript.notices, transcript.queue) == (first.messages, (), ())
+
+
+class SearchTests:
+    async def test_messages_that_have_all_the_words_are_found(self, backend: Backend) -> None:
+        store = await backend.worker()
+        await store.create_session(a_session(id="s", title="Trips"))
+        first = await started(store, session_id="s", messages=(said("The Rhine is a long river."),))
+        await ended_well(store, first.run.id, messages=(answered("So is the Danube, a river."),))
+        assert {hit.message_id for hit in await store.search(OWNER, "river")} >= {first.messages[0].id}
+        assert len(await store.search(OWNER, "river")) == 2
+        assert len(await store.search(OWNER, "river", limit=1)) == 1
+        (hit,) = await store.search(OWNER, "RIVER rhi")
+        assert (hit.session_id, hit.message_id, hit.title) == ("s", first.messages[0].id, "Trips")
+        assert "Rhine" in hit.snippet
+        assert await store.search(OWNER, "rhine danube") == ()
+        assert await store.search("bob", "river") == ()
+
+    @pytest.mark.parametrize("words", ["", " ", '"', "AND", "a*b OR (", "-x", "col:y", "'; DROP"])
+    async def test_no_query_is_an_error(self, backend: Backend, words: str) -> None:
+        store = await backend.worker()
+        await started(store, session_id="s", messages=(said("something"),))
+        assert await store.search(OWNER, words) == ()
+
+
+class QueueEditingTests:
+    async def test_it_can_be_put_into_another_order_and_said_in_other_words(self, backend: Backend) -> None:
+        store = await backend.worker()
+        first = await started(store, session_id="s")
+        queued = [a_run(session_id="s") for _ in range(3)]
+        for run in queued:
+            await store.start(Start(run=run, messages=(said(run.id),), multitask="queue"))
+        order = [queued[2].id, queued[0].id]
+        entries = await store.reorder_queue(OWNER, "s", order)
+        assert not isinstance(entries, Missing)
+        assert [entry.run.id for entry in entries] == [*order, queued[1].id]
+        better = said("better")
+        entry = await store.edit_queued(OWNER, queued[2].id, (better,))
+        assert not isinstance(entry, Missing)
+        transcript = await store.transcript(OWNER, "s")
+        assert transcript is not None
+        assert transcript.queue == (entry, *entries[1:])
+        result = await ended_well(store, first.run.id)
+        assert result.next is not None
+        assert [message.id for message in result.next.messages] == [better.id]
+
+    async def test_what_is_not_queued_or_anothers_can_not_be_edited(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run = (await started(store, session_id="s")).run
+        assert await store.edit_queued(OWNER, run.id, ()) == Missing("run")
+        assert await store.edit_queued("bob", run.id, ()) == Missing("run")
+        assert await store.reorder_queue("bob", "s", []) == Missing("session")
+        assert await store.resume_queue("bob", "s") == Missing("session")
+        assert await store.resume_queue(OWNER, "s") is None
+
+
+class GroupsTests:
+    async def test_panes_are_hidden_until_one_is_picked(self, backend: Backend) -> None:
+        """C80."""
+        store = await backend.worker()
+        panes = tuple(a_session(id=new_id("ses")) for _ in range(3))
+        ids = tuple(pane.id for pane in panes)
+        group = Group(id="grp_1", owner=OWNER, created_at=1.0, session_ids=ids)
+        await store.create_group(group, panes)
+        assert await store.group(OWNER, "grp_1") == group
+        assert await store.group("bob", "grp_1") is None
+        runs = [(await started(store, session_id=pane.id, messages=(said("hidden words"),))).run for pane in panes]
+        assert (await store.sessions(OWNER)).sessions == ()
+        assert await store.search(OWNER, "hidden") == ()
+        picked = await store.pick(OWNER, "grp_1", ids[1])
+        assert picked == replace(group, picked_id=ids[1])
+        assert [session.id for session in (await store.sessions(OWNER)).sessions] == [ids[1]]
+        assert len(await store.search(OWNER, "hidden")) == 1
+        await store.pick(OWNER, "grp_1", ids[2])
+        assert [session.id for session in (await store.sessions(OWNER)).sessions] == [ids[2]]
+        await ended_well(store, runs[0].id)
+        await store.delete_session(OWNER, ids[0])
+        assert not isinstance(await store.pick(OWNER, "grp_1", ids[1]), Missing)
+
+    async def test_what_is_not_there_can_not_be_picked(self, backend: Backend) -> None:
+        store = await backend.worker()
+        await store.create_group(
+            Group(id="grp_1", owner=OWNER, created_at=1.0, session_ids=("s",)), (a_session(id="s"),)
+        )
+        assert await store.pick("bob", "grp_1", "s") == Missing("group")
+        assert await store.pick(OWNER, "grp_1", "t") == Missing("session")
+
+
+def a_blob(data: bytes) -> Blob:
+    return Blob(hashlib.sha256(data).hexdigest(), "image/png", data)
+
+
+class BlobsTests:
+    async def test_one_is_there_for_whoever_brought_it(self, backend: Backend) -> None:
+        store = await backend.worker()
+        blob = a_blob(b"picture")
+        await store.put_blob(OWNER, blob)
+        await store.put_blob(OWNER, blob)
+        assert await store.blob(OWNER, blob.hash) == blob
+        assert await store.blob("bob", blob.hash) is None
+        await store.put_blob("bob", blob)
+        assert await store.blob("bob", blob.hash) == blob
+
+    async def test_it_goes_when_no_message_has_shown_it_for_a_day(self, backend: Backend) -> None:
+        store = await backend.worker()
+        shown, queued, unused = (a_blob(data) for data in (b"shown", b"queued", b"unused"))
+        for blob in (shown, queued, unused):
+            await store.put_blob(OWNER, blob)
+        await store.put_blob("bob", shown)
+        first = await started(store, session_id="s", messages=(said("look", blobs=(shown.hash,)),))
+        later = Start(run=a_run(session_id="s"), messages=(said("this", blobs=(queued.hash,)),), multitask="queue")
+        await store.start(later)
+        await store.tidy(1e9)
+        assert await store.blob(OWNER, unused.hash) == unused
+        await backend.clock.advance(86_401)
+        await store.tidy(1e9)
+        assert [await store.blob(OWNER, blob.hash) for blob in (shown, queued, unused)] == [shown, queued, None]
+        assert await store.blob("bob", shown.hash) is None
+        await ended_well(store, first.run.id, take_next=False)
+        await store.delete_session(OWNER, "s")
+        await store.tidy(1e9)
+        assert await store.blob(OWNER, shown.hash) is None
+
+
+def a_key(owner: str, hash: str) -> Key:
+    return Key(id=new_id("key"), owner=owner, hash=hash, created_at=1.0, scopes=("chat", "admin"))
+
+
+class KeysTests:
+    async def test_a_key_is_found_by_its_hash_and_can_be_revoked(self, backend: Backend) -> None:
+        store = await backend.worker()
+        mine, bobs = a_key(OWNER, "h1"), a_key("bob", "h2")
+        await store.put_key(mine)
+        await store.put_key(bobs)
+        assert await store.key("h1") == mine
+        assert await store.key("h3") is None
+        assert (await store.keys(OWNER), len(await store.keys())) == ((mine,), 2)
+        await store.put_key(replace(mine, revoked_at=5.0))
+        found = await store.key("h1")
+        assert found is not None
+        assert found.revoked_at == 5.0
+
+    async def test_what_was_made_before_there_were_keys_can_be_adopted(self, backend: Backend) -> None:
+        store = await backend.worker()
+        blob = a_blob(b"picture")
+        await store.put_blob("local", blob)
+        await store.put_blob("bob", blob)
+        pane = a_session(owner="local")
+        await store.create_group(Group(id="grp_1", owner="local", created_at=1.0, session_ids=(pane.id,)), (pane,))
+        first = await started(store, session_id="s", owner="local", messages=(said("rivers"),))
+        await store.start(Start(run=a_run(session_id="s", owner="local"), multitask="queue"))
+        clash = await started(store, session_id="t", owner="local")
+        await started(store, session_id="t")
+        alone = await started(store, owner="local")
+        assert await store.adopt(OWNER, of="local") == 2
+        transcript = await store.transcript(OWNER, "s")
+        assert transcript is not None
+        assert transcript.active is not None
+        assert (transcript.active.id, transcript.active.owner, len(transcript.queue)) == (first.run.id, OWNER, 1)
+        assert transcript.queue[0].run.owner == OWNER
+        assert await store.session("local", "s") is None
+        assert len(await store.search(OWNER, "rivers")) == 1
+        assert (await store.group(OWNER, "grp_1"), await store.blob(OWNER, blob.hash)) != (None, None)
+        assert await store.run(OWNER, alone.run.id) is not None
+        assert await store.run("local", clash.run.id) == clash.run

@@ -1,0 +1,90 @@
+"""All upstreams of a configuration, ready to be asked: built in one place."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from headwater.clock import Clock
+from headwater.config.settings import Settings, UpstreamSettings
+from headwater.errors import UpstreamError
+from headwater.events import Failed
+from headwater.upstream import demo, faults
+from headwater.upstream.catalog import Catalog, Resolved
+from headwater.upstream.endpoint import Endpoint
+from headwater.upstream.exchange import Opener
+from headwater.upstream.http import Address, HttpClient, HttpOpener
+from headwater.upstream.model import Model
+from headwater.upstream.played import PlayedOpener
+from headwater.upstream.providers import PATHS
+from headwater.upstream.record import Recorder
+from headwater.upstream.sweep import Sweep
+from headwater.upstream.targets import address, headers, needs_finish_reason, route
+
+_LIST_S: Final = 10.0
+_LIST_BYTES: Final = 8 * 1024 * 1024
+
+
+class Upstreams:
+    """Made inside the event loop that it will run on; `close` it there."""
+
+    def __init__(
+        self, settings: Settings, clock: Clock, recordings: Path, jitter: Callable[[], float] = random.random
+    ) -> None:
+        self._clock = clock
+        self._jitter = jitter
+        self._recordings = recordings
+        self.list_s = _LIST_S
+        """How long a list of models is waited for."""
+        self._client = HttpClient()
+        self.sweep = Sweep(clock)
+        self._settings = settings.upstreams
+        self._endpoints = {name: self._endpoint(name, one) for name, one in settings.upstreams.items()}
+        self._endpoints[demo.NAME] = Endpoint(
+            demo.NAME, demo.SETTINGS, PlayedOpener(demo.answer, clock), needs_finish_reason=True
+        )
+        self.catalog = Catalog(settings, self._fetch)
+
+    async def model(self, name: str | None) -> Model:
+        """Whoever answers for this name. Raises `CallerError`."""
+        now_s = self._clock.now_s()
+        return self.of(await self.catalog.resolve(await self.catalog.choose(name, now_s), now_s))
+
+    def of(self, resolved: Resolved) -> Model:
+        routes = [route(self._endpoints[one.upstream], one) for one in (resolved, *resolved.fallbacks)]
+        return Model(routes, self._clock, self.sweep, self._jitter)
+
+    async def close(self) -> None:
+        await self.sweep.close()
+        await self._client.close()
+
+    def _endpoint(self, name: str, settings: UpstreamSettings) -> Endpoint:
+        to = Address(
+            address(settings, PATHS[settings.dialect]),
+            connect_s=settings.connect_timeout_s,
+            max_connections=settings.max_connections,
+        )
+        fixed = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
+        # A stream that was compressed comes late, in blocks.
+        fixed |= {"accept-encoding": "identity", "user-agent": "headwater"}
+        opener: Opener = HttpOpener(self._client, to, lambda key: fixed | headers(settings, key))
+        if settings.record:
+            folder = Path(settings.record_dir).expanduser() if settings.record_dir else self._recordings
+            opener = Recorder(opener, folder, name, settings.dialect, self._clock)
+        return Endpoint(name, settings, opener, needs_finish_reason=needs_finish_reason(settings))
+
+    async def _fetch(self, upstream: str, path: str) -> bytes:
+        """A list of models. Raises `UpstreamError`."""
+        settings = self._settings[upstream]
+        to = Address(address(settings, path), connect_s=settings.connect_timeout_s, max_connections=1)
+        key = self._endpoints[upstream].keys.take(self._clock.now_s())
+        try:
+            async with asyncio.timeout(self.list_s):
+                status, body = await self._client.get(to, headers(settings, key), _LIST_BYTES)
+        except TimeoutError:
+            failed = Failed("stalled", f"No list of models within {self.list_s:g} s.", retryable=True)
+            raise UpstreamError(failed) from None
+        if status != 200:
+            raise UpstreamError(faults.refusal(upstream, status, {}, body))
+        return body

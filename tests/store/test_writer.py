@@ -1,0 +1,117 @@
+"""The group commit by itself, and who is told of it."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from headwater.errors import StoreError
+from headwater.store.news import Hub, News
+from headwater.store.results import Batch, Changed
+from headwater.store.writer import GroupWriter
+from headwater.testing.store_suite.making import tokens
+
+pytestmark = pytest.mark.anyio
+
+FULL = StoreError("no room", trouble="full")
+
+
+class Disk:
+    """What was committed, and what is to go wrong."""
+
+    def __init__(self) -> None:
+        self.commits: list[list[Batch]] = []
+        self.trouble: StoreError | None = None
+        self.told: list[str] = []
+        self.writer = GroupWriter(self.commit, self.told.extend)
+
+    def commit(self, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
+        if self.trouble is not None:
+            raise self.trouble
+        self.commits.append(list(batches))
+        return {}
+
+
+async def test_what_all_runs_have_waiting_is_one_commit() -> None:
+    disk = Disk()
+    for run_id in ("a", "b", "c"):
+        disk.writer.own(run_id, -1)
+        disk.writer.append(tokens(run_id, 0), lambda *_: None)
+        disk.writer.append(tokens(run_id, 1), lambda *_: None)
+    assert disk.commits == []
+    assert disk.writer.flush() == {}
+    assert [[(batch.run_id, len(batch.entries)) for batch in batches] for batches in disk.commits] == [
+        [("a", 2), ("b", 2), ("c", 2)]
+    ]
+    assert disk.told == ["a", "b", "c"]
+
+
+async def test_what_is_appended_is_committed_without_being_asked_for() -> None:
+    disk = Disk()
+    disk.writer.own("a", -1)
+    for seq in range(3):
+        told: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        disk.writer.append(tokens("a", seq), lambda kept_seq, _, told=told: told.set_result(kept_seq))  # type: ignore[misc]
+        assert await told == seq
+    assert len(disk.commits) == 3
+
+
+async def test_entries_that_were_refused_are_not_tried_again() -> None:
+    disk = Disk()
+    disk.writer.own("a", 4)
+    disk.trouble = FULL
+    told: list[tuple[int, StoreError | None]] = []
+    disk.writer.append(tokens("a", 5, 3), lambda *args: told.append(args))
+    assert disk.writer.flush() == {"a": FULL}
+    assert (told, disk.told) == ([(4, FULL)], [])
+    disk.trouble = None
+    disk.writer.append(tokens("a", 5, 1), lambda *args: told.append(args))
+    assert disk.writer.flush() == {}
+    assert told[1:] == [(5, None)]
+
+
+async def test_whoever_is_told_may_append_again_at_once() -> None:
+    disk = Disk()
+    disk.writer.own("a", -1)
+    seen: list[int] = []
+    done = asyncio.Event()
+
+    def again(kept_seq: int, trouble: StoreError | None) -> None:
+        seen.append(kept_seq)
+        if kept_seq < 3:
+            disk.writer.append(tokens("a", kept_seq + 1), again)
+        else:
+            done.set()
+
+    disk.writer.append(tokens("a", 0), again)
+    await done.wait()
+    assert seen == [0, 1, 2, 3]
+
+
+async def test_nothing_stays_of_a_run_that_was_given_up() -> None:
+    """C53."""
+    disk = Disk()
+    disk.writer.own("a", -1)
+    disk.writer.append(tokens("a", 0), lambda *_: None)
+    disk.writer.disown("a")
+    assert len(disk.writer) == 0
+    assert disk.writer.flush() == {}
+    assert disk.commits == []
+
+
+async def test_nothing_stays_of_watchers_that_have_left() -> None:
+    """C53."""
+    hub = Hub()
+    told: list[object] = []
+    unwatch = [
+        hub.runs.add("r", lambda: told.append("r")),
+        hub.orders.add("w", told.append),
+        hub.owners.add("o", told.append),
+        hub.runs.add("r", lambda: told.append("again")),
+    ]
+    hub.publish(News(["r", "other"], [("w", "r"), ("other", "r")], [("o", Changed("run", "r"))]))
+    assert told == ["r", "again", "r", Changed("run", "r")]
+    for leave in unwatch:
+        leave()
+        leave()
+    assert (len(hub.runs), len(hub.orders), len(hub.owners)) == (0, 0, 0)

@@ -1,0 +1,454 @@
+"""A model's turn: what is tried again, what stands, and who answers in the end (C20-C30)."""
+
+import asyncio
+
+import pytest
+
+from headwater.conversation import Assistant, Request, Text, User
+from headwater.dialects.base import NOT_CARRIED
+from headwater.errors import CallerError
+from headwater.events import AttemptEnded, AttemptStarted, Completed, Failed, Incomplete, Notice
+from headwater.testing.upstream import Answer, refusal
+from headwater.upstream.continuation import INSTRUCTION
+from headwater.upstream.demo.steps import Cut, End, Hang, Pause, Send
+from tests.upstream.asking import CUT, CUT_AT_ONCE, DONE, GOOD, HELLO, SILENT, Stage, call, chunk, text
+
+pytestmark = pytest.mark.anyio
+
+REFUSED = Failed("upstream_unreachable", "Connection refused.", retryable=True)
+ERROR_FRAME = Answer([Send(b'data: {"error": {"message": "Connection lost"}}\n\n'), End()])
+NO_JSON = Answer([Send(b"data: {nonsense\n\n"), End()])
+BUSY = refusal(429, "Slow down.")
+CUT_AFTER_RE = Answer([*text("re"), Cut()])
+
+
+async def test_an_answer_is_delivered_as_it_comes() -> None:
+    """C5."""
+    stage = Stage([GOOD])
+    assert await stage.outcome() == Completed("stop")
+    assert stage.heard.words == ["Hi", " there"]
+    assert stage.heard.events[0] == AttemptStarted("a", "a-1")
+    assert stage.heard.events[-1] == AttemptEnded(200)
+    assert stage.upstreams[0].asked[0].body["stream"] is True
+
+
+class TestBeforeAnythingWasDelivered:
+    @pytest.mark.parametrize("fault", [REFUSED, CUT_AT_ONCE, ERROR_FRAME, NO_JSON, BUSY, refusal(503, "Down.")])
+    async def test_it_is_tried_again(self, fault: Answer | Failed) -> None:
+        """C20, C22, C24."""
+        stage = Stage([fault, fault, GOOD])
+        assert await stage.outcome() == Completed("stop")
+        assert stage.asked == [3]
+        assert stage.heard.reasons == ["first", "retry", "retry"]
+        assert stage.heard.words == ["Hi", " there"]
+        assert stage.heard.fold.message().text == "Hi there"
+        assert all(asked.exchange is None or asked.exchange.closed for asked in stage.upstreams[0].asked)
+
+    async def test_three_attempts_in_all_and_then_its_error(self) -> None:
+        """C20."""
+        stage = Stage([refusal(503, "One."), refusal(503, "Two."), refusal(503, "Three."), GOOD])
+        assert await stage.outcome() == Failed("upstream_error", "Three.", 503, True)
+        assert stage.asked == [3]
+        assert [event.because for event in stage.heard.of(AttemptStarted)] == [None, "One.", "Two."]
+        assert [event.status for event in stage.heard.of(AttemptEnded)] == [503] * 3
+
+    async def test_no_retries_is_one_attempt(self) -> None:
+        """C20."""
+        stage = Stage([CUT_AT_ONCE], retries=0)
+        outcome = await stage.outcome()
+        assert isinstance(outcome, Failed)
+        assert outcome.reason == "upstream_truncated"
+        assert stage.asked == [1]
+
+    @pytest.mark.parametrize("status", [400, 401, 404, 422])
+    async def test_what_will_not_pass_is_an_error_at_once(self, status: int) -> None:
+        """C21."""
+        stage = Stage([refusal(status, "No."), GOOD])
+        outcome = await stage.outcome()
+        assert isinstance(outcome, Failed)
+        assert (outcome.reason, outcome.status) == ("refused", status)
+        assert stage.asked == [1]
+
+    async def test_the_upstreams_own_delay_is_obeyed(self) -> None:
+        """C22."""
+        stage = Stage([refusal(429, "Slow down.", retry_after="7"), GOOD])
+        task = stage.start()
+        await stage.clock.advance(6.9)
+        assert stage.asked == [1]
+        await stage.clock.advance(0.2)
+        assert stage.asked == [2]
+        assert (await task).outcome == Completed("stop")
+
+    async def test_a_stop_during_backoff_takes_effect_at_once(self) -> None:
+        """C22, C42."""
+        stage = Stage([BUSY, GOOD])
+        task = stage.start()
+        await stage.clock.advance(0.1)
+        assert stage.clock.sleepers
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert stage.asked == [1]
+
+    async def test_a_model_that_cannot_stream_is_asked_for_the_whole_and_that_is_remembered_for_a_while(self) -> None:
+        """C23."""
+        no_streaming = refusal(400, "This model does not support streaming.")
+        body = b'{"choices": [{"message": {"content": "Hi there"}, "finish_reason": "stop"}]}'
+        whole = Answer([Pause(200), Send(body), End()])
+        stage = Stage([no_streaming, whole, whole, GOOD], retries=0, not_streaming_s=1000)
+        assert await stage.outcome(within_s=300) == Completed("stop")
+        assert stage.heard.reasons == ["first", "not_streaming"]
+        assert stage.heard.words == ["Hi there"]
+        assert await stage.outcome(within_s=300) == Completed("stop")
+        await stage.clock.advance(1000)
+        assert await stage.outcome() == Completed("stop")
+        assert [asked.body["stream"] for asked in stage.upstreams[0].asked] == [True, False, False, True]
+
+    async def test_another_key_is_tried_at_once_and_a_refused_one_is_left_out(self) -> None:
+        stage = Stage([refusal(401, "Bad key."), GOOD], keys=["k1", "k2"], retries=0)
+        assert await stage.outcome() == Completed("stop")
+        assert await stage.outcome() == Completed("stop")
+        assert [asked.key for asked in stage.upstreams[0].asked] == ["k1", "k2", "k2"]
+
+    async def test_keys_take_turns(self) -> None:
+        stage = Stage([GOOD], keys=["k1", "k2"])
+        for _ in range(3):
+            await stage.outcome()
+        assert [asked.key for asked in stage.upstreams[0].asked] == ["k1", "k2", "k1"]
+
+    async def test_when_all_keys_are_refused_it_says_so(self) -> None:
+        stage = Stage([refusal(401, "Bad key.")], keys=["k1", "k2"])
+        outcome = await stage.outcome()
+        assert isinstance(outcome, Failed)
+        assert outcome.status == 401
+        assert "api_key of [upstreams.a]" in outcome.message
+        assert stage.asked == [2]
+
+
+class TestAfterSomethingWasDelivered:
+    async def test_what_was_delivered_is_kept_and_nothing_is_tried_again(self) -> None:
+        """C25."""
+        stage = Stage([CUT, GOOD], [GOOD])
+        outcome = await stage.outcome()
+        assert isinstance(outcome, Failed)
+        assert outcome.reason == "upstream_truncated"
+        assert stage.heard.words == ["Hi", " the"]
+        assert stage.asked == [1, 0]
+
+    async def test_a_torn_call_is_dropped_and_named(self) -> None:
+        """C26."""
+        stage = Stage([Answer([call('{"path": "a'), Cut()])])
+        outcome = await stage.outcome(may_continue=True)
+        assert isinstance(outcome, Failed)
+        assert "Not called: write" in outcome.message
+        [notice] = stage.heard.of(Notice)
+        assert (notice.code, notice.tools, notice.for_model) == ("tool_call_dropped", ("write",), True)
+        assert [one.state for one in stage.heard.fold.calls] == ["dropped"]
+        assert stage.asked == [1]
+
+    async def test_a_cut_answer_goes_on_where_it_ended(self) -> None:
+        """C27: with prefill."""
+        stage = Stage([CUT, Answer([*text("re", "."), *DONE])], prefill="assistant")
+        assert await stage.outcome(may_continue=True) == Completed("stop")
+        assert stage.heard.fold.message().text == "Hi there."
+        seam = stage.heard.of(AttemptStarted)[1]
+        assert (seam.reason, seam.stands, seam.turn) == ("continue", "everything", 0)
+        assert stage.upstreams[0].asked[1].body["messages"][-1] == {"role": "assistant", "content": "Hi the"}
+
+    async def test_a_continuation_repeats_no_white_space_that_its_provider_was_not_sent(self) -> None:
+        """C27: the messages dialect takes none at the end."""
+
+        def deltas(*words: str) -> list[Send]:
+            frame = b'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%b"}}\n\n'
+            start = b'data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n'
+            return [
+                Send(b'data: {"type":"message_start","message":{"role":"assistant"}}\n\n' + start),
+                *(Send(frame % word.encode()) for word in words),
+            ]
+
+        end = (
+            b'data: {"type":"content_block_stop","index":0}\n\n'
+            b'data: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}\n\ndata: {"type":"message_stop"}\n\n'
+        )
+        rest = Answer([*deltas("\\n", "\\nthere", " you"), Send(end), End()])
+        stage = Stage([Answer([*deltas("Hi", "\\n\\n"), Cut()]), rest], dialect="messages", prefill="assistant")
+        assert await stage.outcome(may_continue=True) == Completed("stop")
+        assert stage.heard.fold.message().text == "Hi\n\nthere you"
+        assert stage.upstreams[0].asked[1].body["messages"][-1]["content"][0]["text"] == "Hi"
+
+    async def test_without_prefill_a_new_message_goes_on_and_says_so(self) -> None:
+        """C27."""
+        stage = Stage([CUT, Answer([*text("re."), *DONE])])
+        assert await stage.outcome(may_continue=True) == Completed("stop")
+        assert [message.text for message in stage.heard.fold.messages() if isinstance(message, Assistant)] == [
+            "Hi the",
+            "re.",
+        ]
+        assert [notice.code for notice in stage.heard.of(Notice)] == ["continued"]
+        assert stage.heard.of(AttemptStarted)[1].turn == 1
+        messages = stage.upstreams[0].asked[1].body["messages"]
+        assert messages[1:] == [{"role": "assistant", "content": "Hi the"}, {"role": "user", "content": INSTRUCTION}]
+
+    async def test_reasoning_alone_is_nothing_to_go_on_after(self) -> None:
+        thought = Answer([chunk({"reasoning_content": "Hm."}), Cut()])
+        stage = Stage([thought, GOOD], prefill="assistant")
+        assert await stage.outcome(may_continue=True) == Completed("stop")
+        assert stage.upstreams[0].asked[1].body["messages"] == stage.upstreams[0].asked[0].body["messages"]
+        assert stage.heard.fold.message().text == "Hi there"
+
+    async def test_when_it_cannot_go_on_the_outcome_is_that_it_was_cut(self) -> None:
+        stage = Stage([CUT, refusal(400, "No prefill here.")], prefill="assistant")
+        outcome = await stage.outcome(may_continue=True)
+        assert isinstance(outcome, Failed)
+        assert outcome.reason == "upstream_truncated"
+        assert stage.heard.failures == ["upstream_truncated", "refused"]
+
+    async def test_it_goes_on_a_bounded_number_of_times(self) -> None:
+        stage = Stage([CUT], prefill="assistant", continuations=2)
+        assert isinstance(await stage.outcome(may_continue=True), Failed)
+        assert stage.asked == [3]
+
+
+class TestGoingOnWithAnEarlierMessage:
+    """C27: `/continue`: a new message, which begins where the old one ended."""
+
+    CUT = Assistant((Text("Hi the"),))
+
+    async def test_with_prefill(self) -> None:
+        stage = Stage([Answer([*text("re."), *DONE])], prefill="assistant")
+        assert await stage.outcome(goes_on=self.CUT) == Completed("stop")
+        assert stage.heard.fold.message().text == "re."
+        assert stage.upstreams[0].asked[0].body["messages"][-1] == {"role": "assistant", "content": "Hi the"}
+
+    async def test_and_cut_again(self) -> None:
+        stage = Stage([CUT_AFTER_RE, Answer([*text(" you."), *DONE])], prefill="assistant")
+        assert await stage.outcome(goes_on=self.CUT, may_continue=True) == Completed("stop")
+        assert stage.heard.fold.message().text == "re you."
+        assert stage.upstreams[0].asked[1].body["messages"][-1]["content"] == "Hi there"
+
+    async def test_without_prefill(self) -> None:
+        stage = Stage([CUT_AFTER_RE, Answer([*text(" you."), *DONE])])
+        assert await stage.outcome(goes_on=self.CUT, may_continue=True) == Completed("stop")
+        first, second = (asked.body["messages"] for asked in stage.upstreams[0].asked)
+        instruction = {"role": "user", "content": INSTRUCTION}
+        assert first[1:] == [{"role": "assistant", "content": "Hi the"}, instruction]
+        assert second[1:] == [*first[1:], {"role": "assistant", "content": "re"}, instruction]
+
+
+class TestStalls:
+    """C28."""
+
+    async def test_no_first_token(self) -> None:
+        stage = Stage([SILENT, GOOD], first_token_timeout_s=20, backoff_s=0)
+        task = stage.start()
+        await stage.clock.advance(19.5)
+        assert stage.asked == [1]
+        await stage.clock.advance(1)
+        assert stage.asked == [2]
+        assert (await task).outcome == Completed("stop")
+        assert stage.heard.failures == ["stalled", None]
+        exchange = stage.upstreams[0].asked[0].exchange
+        assert exchange is not None
+        assert exchange.closed
+
+    async def test_no_head(self) -> None:
+        stage = Stage([Answer([], head_after_s=1000)], first_token_timeout_s=20, retries=0)
+        outcome = await stage.outcome(within_s=21)
+        assert isinstance(outcome, Failed)
+        assert outcome.reason == "stalled"
+        assert stage.upstreams[0].asked[0].gave_up
+
+    async def test_silence_after_a_token(self) -> None:
+        stage = Stage([Answer([*text("Hi"), Hang()])], idle_timeout_s=5)
+        outcome = await stage.outcome(within_s=6)
+        assert isinstance(outcome, Failed)
+        assert outcome.reason == "stalled"
+        assert "idle_timeout_s" in outcome.message
+        assert stage.heard.words == ["Hi"]
+
+    async def test_a_slow_answer_is_no_stall(self) -> None:
+        slow = [step for word in "abcdefgh" for step in (Pause(4), *text(word))]
+        stage = Stage([Answer([*slow, *DONE])], idle_timeout_s=5)
+        assert await stage.outcome() == Completed("stop")
+
+    async def test_a_whole_answer_may_end_in_silence(self) -> None:
+        """The finish has proven it; what a server keeps open after that is its own affair."""
+        stage = Stage([Answer([*text("Hi"), chunk({}, "stop"), Hang()])], idle_timeout_s=5)
+        assert await stage.outcome() == Completed("stop")
+
+    async def test_time_in_which_we_do_not_read_is_no_stall(self) -> None:
+        stage = Stage([Answer([Pause(1), *text("Hi"), *DONE])], first_token_timeout_s=5, retries=0)
+        turn = stage.turn()
+        turn.pause()
+        task = asyncio.create_task(turn.run(stage.heard))
+        await stage.clock.advance(100)
+        assert stage.heard.words == []
+        turn.resume()
+        await stage.clock.advance(0.1)
+        assert (await task).outcome == Completed("stop")
+
+    async def test_a_pause_in_mid_stream_holds_everything_back(self) -> None:
+        stage = Stage([Answer([*text("Hi"), Pause(1), *text(" there"), *DONE])], idle_timeout_s=5)
+        turn = stage.turn()
+        turn.resume()
+        task = asyncio.create_task(turn.run(stage.heard))
+        await stage.clock.advance(0.5)
+        turn.pause()
+        await stage.clock.advance(50)
+        assert stage.heard.words == ["Hi"]
+        turn.resume()
+        await stage.clock.advance(0.1)
+        assert (await task).outcome == Completed("stop")
+        assert stage.heard.words == ["Hi", " there"]
+
+    async def test_a_refusal_that_never_ends_is_told_all_the_same(self) -> None:
+        stage = Stage([Answer([Send(b"Too long"), Hang()], 400)], first_token_timeout_s=5)
+        assert await stage.outcome() == Failed("refused", "Too long", 400)
+
+    async def test_a_refusal_without_end_is_read_so_far_and_no_further(self) -> None:
+        flood = Answer([Send(b"x" * 10_000)] * 20 + [Hang()], 400)
+        outcome = await Stage([flood]).outcome(within_s=1)
+        assert isinstance(outcome, Failed)
+        assert len(outcome.message) == 500
+
+
+class TestFallbacks:
+    """C29."""
+
+    @pytest.mark.parametrize("status", [401, 403, 404])
+    async def test_another_upstream_may_know_better(self, status: int) -> None:
+        stage = Stage([refusal(status, "No.")], [GOOD])
+        assert await stage.outcome() == Completed("stop")
+        assert stage.asked == [1, 1]
+        answering = stage.heard.of(AttemptStarted)[1]
+        assert (answering.upstream, answering.reason) == ("b", "fallback")
+        assert answering.because is not None
+        assert answering.because.startswith("No.")
+
+    async def test_a_bad_request_is_bad_everywhere(self) -> None:
+        stage = Stage([refusal(400, "Bad.")], [GOOD])
+        assert isinstance(await stage.outcome(), Failed)
+        assert stage.asked == [1, 0]
+
+    async def test_retries_come_first_and_the_first_upstreams_error_stands(self) -> None:
+        """C20."""
+        stage = Stage([refusal(503, "A is down.")], [refusal(500, "B is down.")])
+        assert await stage.outcome() == Failed("upstream_error", "A is down.", 503, True)
+        assert stage.asked == [3, 3]
+        assert [event.failed.message for event in stage.heard.of(AttemptEnded)] == ["A is down."] * 3 + [
+            "B is down."
+        ] * 3
+
+    async def test_one_that_keeps_failing_is_left_alone_for_a_while(self) -> None:
+        stage = Stage([refusal(503, "Down.")], [GOOD], retries=0, cool_down_after=2, cool_down_s=60)
+        for _ in range(4):
+            assert await stage.outcome(within_s=1) == Completed("stop")
+        assert stage.asked == [2, 4]
+        latest = stage.heard.of(AttemptStarted)[-1]
+        assert (latest.upstream, latest.reason) == ("b", "fallback")
+        assert "'a' keeps failing" in latest.because
+        await stage.clock.advance(60)
+        await stage.outcome(within_s=1)
+        assert stage.asked == [3, 5]
+
+    async def test_with_no_other_it_is_asked_all_the_same(self) -> None:
+        stage = Stage([refusal(503, "Down."), refusal(503, "Down."), GOOD], retries=0, cool_down_after=1)
+        for _ in range(2):
+            assert isinstance(await stage.outcome(), Failed)
+        assert await stage.outcome() == Completed("stop")
+
+    async def test_one_that_recovers_is_trusted_again(self) -> None:
+        down = refusal(503, "Down.")
+        stage = Stage([down, GOOD, down, GOOD], [GOOD], retries=0, cool_down_after=2)
+        for _ in range(4):
+            await stage.outcome()
+        assert stage.asked == [4, 2]
+
+
+async def test_nothing_reaches_the_log_of_an_attempt_that_was_given_up() -> None:
+    """C30: the late words of the first attempt come while the second one is read."""
+    late = Answer([Pause(25), *text("late"), *DONE])
+    stage = Stage([late, Answer([Pause(10), *text("Hi"), *DONE])], first_token_timeout_s=20, backoff_s=0)
+    assert await stage.outcome() == Completed("stop")
+    assert stage.heard.words == ["Hi"]
+
+
+class TestStops:
+    """C42: nothing more is asked, the connection is closed, what had arrived is handed on."""
+
+    @pytest.mark.parametrize(
+        "answer",
+        [SILENT, Answer([*text("Hi"), Hang()]), Answer([Send(b"No"), Hang()], 500)],
+        ids=["silent", "between chunks", "in a refusal"],
+    )
+    async def test_the_connection_is_closed(self, answer: Answer) -> None:
+        stage = Stage([answer])
+        task = stage.start()
+        await stage.clock.advance(1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        exchange = stage.upstreams[0].asked[0].exchange
+        assert exchange is not None
+        assert exchange.closed
+
+    async def test_while_waiting_for_the_head(self) -> None:
+        stage = Stage([Answer([], head_after_s=50)])
+        task = stage.start()
+        await stage.clock.advance(1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert stage.upstreams[0].asked[0].gave_up
+
+    async def test_words_that_were_held_back_are_kept(self) -> None:
+        """C43: "<thi" might have become a tag."""
+        stage = Stage([Answer([*text("<thi"), Hang()])])
+        task = stage.start()
+        await stage.clock.advance(1)
+        assert stage.heard.words == []
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert stage.heard.words == ["<thi"]
+
+    async def test_a_stop_in_the_same_moment_as_a_stall_is_a_stop(self) -> None:
+        stage = Stage([Answer([], head_after_s=1000)], first_token_timeout_s=20)
+        task = stage.start()
+        await stage.clock.advance(1)
+
+        def stop(now_s: float) -> None:
+            if now_s > 1020:
+                task.cancel()
+
+        stage.sweep.add(stop)
+        for _ in range(80):
+            await stage.clock.advance(0.25)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+class TestWhatCannotBeCarried:
+    SEEDED = Request((User((Text("Hello"),)),), parameters=HELLO.parameters.__class__(seed=7))
+    PICTURE = Request((User((Text("Hello"), Text("x"))),))
+
+    async def test_it_is_noted_once(self) -> None:
+        stage = Stage([refusal(529, "Busy."), refusal(529, "Busy.")], dialect="messages")
+        await stage.outcome(self.SEEDED)
+        assert [notice.code for notice in stage.heard.of(Notice)] == [NOT_CARRIED]
+        assert "seed" in stage.heard.of(Notice)[0].text
+
+    async def test_or_refused_before_anybody_is_asked(self) -> None:
+        from headwater.conversation import Image
+
+        request = Request((User((Image("http://example.org/a.bmp"),)),))
+        stage = Stage([GOOD], dialect="messages")
+        with pytest.raises(CallerError) as caught:
+            stage.turn(request)
+        assert caught.value.code == "unsupported_parameter"
+
+
+async def test_an_answer_that_was_cut_by_its_limit_is_not_tried_again() -> None:
+    stage = Stage([Answer([*text("Hi"), chunk({}, "length"), End()]), GOOD])
+    assert await stage.outcome() == Incomplete("length")
+    assert stage.asked == [1]
