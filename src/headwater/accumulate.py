@@ -99,6 +99,23 @@ def _unclosed(arguments: str) -> bool:
 class Accumulator:
     """`apply` every event, in order; the rest only reads."""
 
+    __slots__ = (
+        "_by_id",
+        "_calls_before",
+        "_earlier",
+        "_growing",
+        "_origin",
+        "_parts",
+        "_settled_usage",
+        "_turn",
+        "_usage",
+        "attempts",
+        "calls",
+        "notices",
+        "outcome",
+        "started",
+    )
+
     def __init__(self) -> None:
         self.started: RunStarted | None = None
         self.attempts: list[Attempt] = []

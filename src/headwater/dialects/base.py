@@ -73,6 +73,13 @@ class Decoder(Protocol):
     def end(self, out: list[Event]) -> None:
         """There are no more frames: append what was waiting for that."""
 
+    def around_text(self, data: bytes) -> tuple[bytes, bytes] | None:
+        """What stands before and after the text in this data, which was the last that was fed.
+
+        Only if data that has another text there, and is else the same, would bring just that text and have no other
+        effect. None: don't know.
+        """
+
 
 class Encoder(Protocol):
     """Events to client frames, for one answer."""

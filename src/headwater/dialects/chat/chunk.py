@@ -45,6 +45,19 @@ read_chunk = msgspec.json.Decoder(Chunk).decode
 """Raises what msgspec raises, and then it is `read_lenient`'s turn."""
 
 
+def lone_text(chunk: Chunk) -> str | None:
+    """The text of a chunk that brings nothing else."""
+    if len(chunk.choices) != 1 or chunk.usage or chunk.error:
+        return None
+    choice = chunk.choices[0]
+    delta = choice.delta
+    if delta is None or choice.finish_reason or choice.index or choice.message is not None or choice.usage:
+        return None
+    if delta.tool_calls or delta.reasoning_content or delta.reasoning or delta.reasoning_details or delta.refusal:
+        return None
+    return delta.content
+
+
 def read_lenient(data: bytes) -> Chunk:
     """What msgspec did not take. Streamed text may hold halves of characters."""
     loaded = load_object(data)

@@ -56,6 +56,22 @@ def answer_id(head: Head) -> str:
 
 
 class ChatEncoder:
+    __slots__ = (
+        "_calls",
+        "_calls_before",
+        "_delta_start",
+        "_include_usage",
+        "_joints",
+        "_notes",
+        "_role",
+        "_start",
+        "_stop",
+        "_style",
+        "_text_goes_on",
+        "_text_start",
+        "_totals",
+    )
+
     def __init__(self, head: Head, *, include_usage: bool, style: FailureStyle) -> None:
         self._include_usage = include_usage
         self._style = style
@@ -76,9 +92,10 @@ class ChatEncoder:
         self._text_goes_on = False
 
     def encode(self, event: Event) -> bytes:
+        if self._text_goes_on and type(event) is TextDelta and not event.refusal:
+            # Nearly every event there is: a third of the time of matching it.
+            return self._text_start + _json(event.text) + _DELTA_END
         match event:
-            case TextDelta(text=text, refusal=False) if self._text_goes_on:
-                return self._text_start + _json(text) + _DELTA_END
             case TextDelta(text=text, refusal=True):
                 return self._delta(b'"refusal":', text)
             case TextDelta(text=text):

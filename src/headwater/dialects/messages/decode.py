@@ -102,6 +102,9 @@ class MessagesDecoder:
             self._never_ended(block)
         self._report(out)
 
+    def around_text(self, data: bytes) -> None:
+        """Each frame is told to its block."""
+
     # -------------------------------------------------------------- the message
 
     def _on_message_start(self, event: StreamEvent, data: bytes, out: list[Event]) -> None:

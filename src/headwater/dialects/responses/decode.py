@@ -94,6 +94,9 @@ class ResponsesDecoder:
                 if not ends_all and pending[1].key != event.key
             }
 
+    def around_text(self, data: bytes) -> None:
+        """Each frame has a number of its own."""
+
     # -------------------------------------------------------------- handlers
 
     def _text(self, event: StreamEvent, out: list[Event]) -> None:
