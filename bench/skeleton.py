@@ -20,15 +20,15 @@ from typing import Any
 import msgspec
 import uvicorn
 
-from bench.connection import Connection, Ending, Headers
-from bench.direct import OUTLET, DirectProtocol, Outlet
 from bench.group_commit import Committer, Log, LoopCommitter, ThreadCommitter
-from bench.pool import Pool, read_address
 from headwater.accumulate import Accumulator
 from headwater.dialects import chat
 from headwater.dialects.base import Head
 from headwater.events import Event, RunEnded
+from headwater.server.direct import OUTLET, DirectProtocol, Outlet
 from headwater.turn import TurnReader
+from headwater.upstream.connection import Connection, Ending, Headers
+from headwater.upstream.pool import Pool, read_address
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -142,7 +142,7 @@ class Gateway:
         self._database = database
         self._pool = Pool(read_address(f"http://127.0.0.1:{upstream_port}"))
         headers = {"content-type": "application/json", "accept-encoding": "identity"}
-        self._request = self._pool.head("/v1/chat/completions", headers)
+        self._request = self._pool.head("/v1/chat/completions", headers) + b"content-length: "
         self._committer: Committer | None = None
         self._runs = 0
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from headwater import sse
 from headwater.accumulate import Accumulator
 from headwater.dialects.base import Decoder
+from headwater.dialects.nesting import SHALLOW_BYTES, is_deep_json
 from headwater.errors import FrameTooLarge, FrameUnreadable
 from headwater.events import Completed, Event, Failed, Notice, Outcome, TextDelta
 from headwater.judge import Rules, Transport, judge
@@ -110,6 +111,8 @@ class TurnReader:
                 continue
             self.activity += 1
             try:
+                if len(frame.data) > SHALLOW_BYTES:
+                    _check_depth(frame.data)
                 self._decoder.feed(frame, out)
             except FrameUnreadable as error:
                 evidence.unreadable = error
@@ -180,8 +183,11 @@ class TurnReader:
         out: list[Event] = []
         try:
             if self._body is not None:
-                self._decoder.whole(bytes(self._body).strip(_BLANK), out)
+                body = bytes(self._body).strip(_BLANK)
+                _check_depth(body)
+                self._decoder.whole(body, out)
             for frame in self._frames.end():
+                _check_depth(frame.data)
                 self._decoder.feed(frame, out)
         except (FrameUnreadable, RecursionError) as error:
             # Where the connection broke, this is just what it broke off.
@@ -200,6 +206,12 @@ class TurnReader:
         for event in events:
             self._accumulator.apply(event)
         return events
+
+
+def _check_depth(data: bytes) -> None:
+    """What can be read here must be one that can be written elsewhere, too."""
+    if is_deep_json(data):
+        raise FrameUnreadable("JSON that is nested too deeply", data)
 
 
 def dropped_calls(outcome: Outcome, accumulator: Accumulator) -> list[Event]:

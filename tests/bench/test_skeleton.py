@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 import uvicorn
-from bench.direct import DirectProtocol
 from bench.skeleton import Gateway
 from uvicorn.server import ServerState
 
-from tests.bench.wire import HEAD, LAST, LIMIT_S, Talk, chunked, listening, read_request
+from headwater.server.direct import DirectProtocol
+from tests.upstream.wire import HEAD, LAST, LIMIT_S, Talk, chunked, listening, read_request
 
 pytestmark = pytest.mark.anyio
 FINISH = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'

@@ -6,12 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.connection import Connection, Ending, Headers
-from bench.pool import Address, Pool, proxy_of_environment, read_address
 
-from tests.bench.wire import HEAD, LAST, LIMIT_S, chunked, listening, read_request
+from headwater.upstream.connection import Connection, Ending, Headers
+from headwater.upstream.pool import Address, Pool, proxy_of_environment, read_address
+from tests.upstream.wire import HEAD, LAST, LIMIT_S, chunked, listening, read_request
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=[False, True], ids=["asyncio", "uvloop"])
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    """Sockets behave a little differently on each event loop: on both, then."""
+    return "asyncio", {"use_uvloop": request.param}
+
+
 CERTIFICATE = Path(__file__).parent / "localhost.pem"
 
 
@@ -54,7 +62,7 @@ async def ask(pool: Pool, answer: Answer | None = None) -> Answer:
     answer = answer or Answer()
     connection = pool.take() or await pool.connect()
     answer.connection = connection
-    connection.ask(pool.head("/v1/x", {"content-type": "text/plain"}) + b"2\r\n\r\nHi", answer)
+    connection.ask(pool.head("/v1/x", {"content-type": "text/plain"}) + b"content-length: 2\r\n\r\nHi", answer)
     async with asyncio.timeout(LIMIT_S):
         await answer.ended.wait()
     return answer
@@ -187,7 +195,7 @@ async def test_who_leaves_hears_nothing_more_and_the_upstream_is_closed(at: str)
         pool = Pool(Address(False, "127.0.0.1", port))
         answer = Answer(leave_at=at)
         connection = answer.connection = await pool.connect()
-        connection.ask(pool.head("/", {}) + b"0\r\n\r\n", answer)
+        connection.ask(pool.head("/", {}) + b"content-length: 0\r\n\r\n", answer)
         async with asyncio.timeout(LIMIT_S):
             await upstream.closed.wait()
         assert answer.ending is None
@@ -330,7 +338,7 @@ async def test_tls_goes_through_a_proxy_that_is_asked_by_name() -> None:
 async def test_a_proxy_that_says_no_is_a_connection_that_failed(answer: bytes) -> None:
     async with listening(Proxy(answer).talk) as proxy_port:
         way = Address(False, "127.0.0.1", proxy_port)
-        with pytest.raises(ConnectionError, match="the proxy"):
+        with pytest.raises(ConnectionError):
             await Pool(Address(True, "localhost", 1), proxy=way, tls=contexts()[1]).connect()
 
 

@@ -15,10 +15,14 @@ from urllib.request import getproxies_environment, proxy_bypass_environment  # t
 
 from msgspec import Struct
 
-from bench.connection import HEAD_LIMIT_BYTES, Connection
+from headwater.upstream.connection import HEAD_LIMIT_BYTES, Connection
 
 _FORBIDDEN: Final = re.compile(r"[\x00-\x1f\x7f]")
 _PORTS: Final = {"http": 80, "https": 443}
+
+
+class ProxyRefused(ConnectionRefusedError):
+    """What the proxy said instead of letting us through."""
 
 
 class Address(Struct, frozen=True):
@@ -75,8 +79,8 @@ class Pool:
         self._idle: dict[Connection, float] = {}
         """Since when each is; the last one is taken first, so that the others may age and go."""
 
-    def head(self, path: str, headers: Mapping[str, str]) -> bytes:
-        """All of a POST request but its length and body. Made once, for many."""
+    def head(self, path: str, headers: Mapping[str, str], method: str = "POST") -> bytes:
+        """A request up to the length of its body. Made once, for many."""
         named = {"host": self._address.authority, **headers}
         target = path
         if self._proxy is not None and not self._address.tls:
@@ -86,8 +90,8 @@ class Pool:
         for text in (target, *named, *named.values()):
             if _FORBIDDEN.search(text):
                 raise ValueError(f"no control character may be in {text!r}")
-        lines = [f"POST {target} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items())]
-        return "\r\n".join(lines).encode() + b"\r\ncontent-length: "
+        lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items()), ""]
+        return "\r\n".join(lines).encode("latin-1", "replace")
 
     def take(self) -> Connection | None:
         """A connection that is at once there, if there is one."""
@@ -165,7 +169,7 @@ class _Tunnel(asyncio.Protocol):
         if re.match(rb"HTTP/1\.[01] 2\d\d\b", status) and self._answer.endswith(b"\r\n\r\n"):
             self._open.set_result(None)
         elif b"\r\n\r\n" in self._answer or len(self._answer) > HEAD_LIMIT_BYTES:
-            self._open.set_exception(ConnectionRefusedError(f"the proxy said {bytes(status[:100])!r}"))
+            self._open.set_exception(ProxyRefused(status[:100].decode("latin-1")))
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._open.done():
