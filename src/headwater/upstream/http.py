@@ -17,7 +17,7 @@ from headwater.events import Failed
 from headwater.judge import Transport
 from headwater.upstream.connection import Connection, Ending, Headers
 from headwater.upstream.exchange import OnBytes, OnEnd
-from headwater.upstream.pool import Pool, ProxyRefused, proxy_of_environment, read_address
+from headwater.upstream.pool import Address, Pool, ProxyRefused, proxy_of_environment, read_address
 
 _LAST_BYTES_S: Final = 1.0
 
@@ -154,10 +154,12 @@ class HttpOpener:
         self._connect_s = connect_s
         self._max_connections = max_connections
         self._slots = asyncio.Semaphore(max_connections)
-        self._proxy = proxy_of_environment(self._address)
+        self._proxy, self._trouble = _proxy(self._address)
         self._pool = Pool(self._address, proxy=self._proxy, connect_timeout_s=connect_s)
 
     async def open(self, body: bytes, key: str | None) -> HttpExchange:
+        if self._trouble is not None:
+            raise UpstreamError(self._trouble)
         await self._take_slot()
         exchange = HttpExchange(self._slots.release)
         opened = False
@@ -245,6 +247,14 @@ class HttpOpener:
             case _:
                 what = f"No connection to {host}: {_words(error)}. Check the base_url, and that the server runs."
         return Failed("upstream_unreachable", what, retryable=not lasting)
+
+
+def _proxy(address: Address) -> tuple[Address | None, Failed | None]:
+    try:
+        return proxy_of_environment(address), None
+    except ValueError as error:
+        name = "HTTPS_PROXY" if address.tls else "HTTP_PROXY"
+        return None, Failed("upstream_unreachable", f"The proxy in {name} can't be used: {error}.")
 
 
 async def _whole(exchange: HttpExchange, limit_bytes: int) -> bytes:
