@@ -251,6 +251,12 @@ def test_what_is_to_be_gone_on_with_takes_room_and_stays() -> None:
     assert built.request.messages == (user("Hi"), said("x" * 400), user("Hi"))
 
 
+def test_questions_in_a_row_are_one_exchange() -> None:
+    """C44."""
+    talk = cut_talk()
+    assert told(talk, talk.say("And?"), user("And?"), window_tokens=1) == [user("Hi"), user("And?")]
+
+
 def test_a_remark_goes_with_what_it_is_about() -> None:
     talk = cut_talk(TextDelta("x" * 4000), *call(0, "c1")[:2])
     assert told(talk, talk.say("And?"), user("And?"), window_tokens=200) == [user("And?")]
