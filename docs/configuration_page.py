@@ -66,10 +66,10 @@ and `headwater config check` gives a hint of those that are not used.
 ## What is checked
 
 All at once, not the first error only, each with its line (or variable, or flag), key and fix: unknown keys, types and ranges;
-that a model's upstream exists, and its fallbacks, without circles; that an agent has either `model` or `python`, its tools are under
+that a model's upstream exists, and that fallbacks go in no circles; that an agent has either `model` or `python`, its tools are under
 `[mcp]`, and each pattern of `approve` fits one of them; that names are there once; that addresses are addresses. `demo` is the
-name of the built-in upstream and can't be taken. A `default_model` or an agent's `model` that is not under `[[models]]` is
-a warning as long as some upstream may list it, else an error.
+name of the built-in upstream and can't be taken. A `default_model`, a fallback or an agent's `model`
+may be one of `[[models]]`, or `UPSTREAM/MODEL`; another name is a warning as long as some upstream may list it, else an error.
 
 ## The keys
 

@@ -11,7 +11,7 @@ ROOT = Path(headwater.__file__).parent
 LAYERS: list[set[str]] = [
     {"events", "errors", "sse", "conversation", "recording"},
     {"judge"},
-    {"dialects", "accumulate", "think", "policy", "lifecycle", "turn", "checks", "records"},
+    {"dialects", "accumulate", "think", "mould", "policy", "lifecycle", "turn", "checks", "records"},
     {"source", "clock", "config"},
     {"store", "upstream", "simulate"},
     {"runs", "sessions", "agent"},

@@ -33,6 +33,8 @@ def test_a_key_that_is_given_twice_is_a_mistake() -> None:
         ("retries = 2 api_key = sk-0123456789", "retries = …"),
         ("upstreams = {a = {api_key = sk-0123456789}}", "upstreams = …"),
         ('base_url = "http://me:sk-0123456789@host', "base_url = …"),
+        ("port = \x1b[31m", ""),
+        ("\tport\t= 1 2", "port\t= 1 2"),
         ("[server", "[server"),
         ("[[models]", "[[models]"),
         ("[sk-0123456789", ""),

@@ -1,15 +1,21 @@
 """What the documents say of configuration is what there is."""
 
 from pathlib import Path
+from typing import get_args
 
 from docs.configuration_page import configuration_page
 
 from headwater.config.load import load
 from headwater.config.schema import Table, is_value, schema
-from headwater.config.settings import StoreSettings
+from headwater.config.settings import ProviderName, StoreSettings
+from headwater.upstream.providers import NAMES
 
 ROOT = Path(__file__).parents[2]
 SECRETS = ["HEADWATER_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"]
+
+
+def test_every_provider_that_is_known_can_be_named() -> None:
+    assert set(get_args(ProviderName)) == set(NAMES)
 
 
 def test_the_page_is_what_the_settings_say() -> None:

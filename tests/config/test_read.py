@@ -36,7 +36,7 @@ def test_all_that_is_wrong_is_said_at_once_in_the_order_of_the_file() -> None:
         'headwater.toml:2: server.prot: is not a key that is known here. Did you mean "port"?',
         "headwater.toml:3: server.port: must be a whole number from 0 to 65535, not 99999.",
         'headwater.toml:13: store.durability: must be "power" or "process", not "proces". Did you mean "process"?',
-        "headwater.toml:14: upstreams.x.base_url: is missing. It is a text: its address, up to and with the `/v1`.",
+        "headwater.toml:14: upstreams.x.base_url: is missing. It is a text: its address, with the `/v1` or what else its paths begin with.",
     ]
 
 

@@ -38,11 +38,20 @@ def test_two_models_can_not_have_one_name() -> None:
 
 
 def test_fallbacks_exist_and_are_named_once() -> None:
-    assert said(upstream() + model("fast", "b", "slow", "b", "fas") + model("b")) == [
-        'models[0].fallbacks[1]: there is no model "slow" under [[models]]. There is: b.',
-        'models[0].fallbacks[2]: "b" is there twice. Take one out.',
-        'models[0].fallbacks[3]: there is no model "fas" under [[models]]. There is: b.',
+    unlisted = upstream(list_models="false")
+    assert said(unlisted + model("fast", "bb", "slow", "bb", "b") + model("bb")) == [
+        'models[0].fallbacks[1]: there is no model "slow". There is: bb, fast.',
+        'models[0].fallbacks[2]: "bb" is there twice. Take one out.',
+        'models[0].fallbacks[3]: there is no model "b". Did you mean "bb"?',
     ]
+    assert said(unlisted + model("fast", "up/x", "demo/echo")) == []
+
+
+def test_a_fallback_that_an_upstream_may_list_is_only_warned_of() -> None:
+    [warning] = loaded(upstream() + model("fast", "gpt")).warnings
+    assert str(warning).endswith(
+        'headwater.toml:6: models[0].fallbacks[0]: "gpt" is not under [[models]]. It works if an upstream lists it.'
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,6 +127,10 @@ def test_a_default_model_that_nobody_can_list_is_an_error() -> None:
     unlisted = '[server]\ndefault_model = "fsat"\n' + upstream(list_models="false")
     assert said(unlisted + model("fast")) == ['server.default_model: there is no model "fsat". Did you mean "fast"?']
     assert said(unlisted) == ['server.default_model: there is no model "fsat". Add it under [[models]].']
+    for name in ("up", "demo", "nobody/fast"):
+        assert said(unlisted.replace("fsat", name)) == [
+            f'server.default_model: there is no model "{name}". Add it under [[models]].'
+        ]
 
 
 def test_an_agent_has_a_model_or_is_ones_own() -> None:

@@ -1,6 +1,7 @@
 """Tokens come when they are due, by whatever clock."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -99,6 +100,29 @@ async def test_one_timer_wakes_what_is_due_in_its_order() -> None:
     pacer.close()
     await clock.advance(2)
     assert order[-1] == "again"
+
+
+async def test_a_callback_that_raises_holds_up_no_other() -> None:
+    clock = ManualClock()
+    pacer = Pacer(clock)
+    raised: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context.get("exception")))
+
+    def fail() -> None:
+        raise RuntimeError("so")
+
+    done: list[str] = []
+    pacer.at(clock.now_s() + 1, fail)
+    pacer.at(clock.now_s() + 2, lambda: done.append("due before"))
+    await asyncio.sleep(0)
+    await clock.advance(1)
+    pacer.at(clock.now_s() + 3, lambda: done.append("due after"))
+    await asyncio.sleep(0)
+    await clock.advance(3)
+    assert done == ["due before", "due after"]
+    # It is told when the task is forgotten.
+    gc.collect()
+    assert [str(error) for error in raised] == ["so"]
 
 
 async def test_a_thousand_paced_streams_at_once(simulator: Simulator) -> None:

@@ -163,6 +163,17 @@ async def test_calls_have_their_extras_and_no_text_of_their_own(simulator: Simul
 
 
 @anyio
+async def test_fragments_of_several_calls_can_take_turns(simulator: Simulator) -> None:
+    calls = (Call(name="a", arguments="abcd", fragments=2), Call(name="b", arguments="123", fragments=3))
+    for interleaved, order in ((False, "ab cd 1 2 3"), (True, "ab 1 cd 2 3")):
+        simulator.script("m", Answer(calls=calls, interleaved=interleaved))
+        *frames, _ = (await ask(simulator, "m")).frames
+        deltas = [delta for frame in frames for delta in frame["choices"][0]["delta"].get("tool_calls", ())]
+        assert " ".join(filter(None, (delta["function"]["arguments"] for delta in deltas))) == order
+        assert [delta["index"] for delta in deltas if "id" in delta] == [0, 1]
+
+
+@anyio
 async def test_arguments_that_are_no_json_are_told_as_an_object_where_it_must_be_one(simulator: Simulator) -> None:
     simulator.script("m", Answer(calls=(Call(name="look", arguments="{nonsense"),)))
     whole = (await ask(simulator, "m", "messages", stream=False)).json

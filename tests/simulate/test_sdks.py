@@ -221,3 +221,7 @@ async def test_models_are_listed_in_the_callers_dialect(
     ):
         assert listed[0] == "mine"
         assert "sim/echo" in listed
+    assert (await chat.models.retrieve("mine")).id == "mine"
+    assert (await claude.models.retrieve("sim/tokens-3")).id == "sim/tokens-3"
+    with pytest.raises(openai.NotFoundError):
+        await chat.models.retrieve("other")

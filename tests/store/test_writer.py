@@ -1,7 +1,7 @@
 """The group commit by itself, and who is told of it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -25,11 +25,11 @@ class Disk:
         self.told: list[str] = []
         self.writer = GroupWriter(self.commit, self.told.extend)
 
-    def commit(self, batches: Sequence[Batch]) -> Sequence[StoreError | None]:
+    def commit(self, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
         if self.trouble is not None:
             raise self.trouble
         self.commits.append(list(batches))
-        return [None] * len(batches)
+        return {}
 
 
 async def test_what_all_runs_have_waiting_is_one_commit() -> None:

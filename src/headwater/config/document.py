@@ -79,6 +79,8 @@ def _syntax(message: str, text: str, name: str) -> ConfigError:
 
 def _may_be_shown(line: str) -> str:
     """The line, or what of it surely is no secret. It can't be parsed, so only known names are trusted."""
+    if not line.expandtabs().isprintable():
+        return ""
     plain, hidden = _names(schema())
     table = _TABLE.fullmatch(line)
     if table and schema().key(table[1]):

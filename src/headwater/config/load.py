@@ -56,10 +56,10 @@ def load(file: Path | None, *, environ: Mapping[str, str], flags: Sequence[Flag]
     reader = Reader(problems, origins, environ, Path() if file is None else file.parent)
     settings = reader.settings(tree)
     check_values(settings, problems)
-    warnings += check_relations(settings, reader.sources, problems)
+    check_relations(settings, problems)
     if found := problems.all():
         raise ConfigError(found)
-    return Loaded(settings, file, reader.sources, tuple(warnings), tuple(hints))
+    return Loaded(settings, file, reader.sources, (*warnings, *problems.warnings), tuple(hints))
 
 
 def find_file(named: Path | None, *, folder: Path, environ: Mapping[str, str], platform: str) -> Path | None:

@@ -64,13 +64,25 @@ class Problems:
     def __init__(self, origins: Origins) -> None:
         self._origins = origins
         self._found: dict[Place, Problem] = {}
+        self._unread: set[Place] = set()
+        self.warnings: list[Problem] = []
 
     def add(self, place: Place, what: str, fix: str = "") -> None:
-        if not self.at(place):
-            self._found[place] = Problem(self._origins.of(place), dotted(place), what, fix)
+        hidden = place in self._found or any(place[:length] in self._unread for length in range(len(place)))
+        if not hidden:
+            self._found[place] = self._problem(place, what, fix)
 
-    def at(self, place: Place) -> bool:
-        return any(place[:length] in self._found for length in range(len(place) + 1))
+    def add_unread(self, place: Place, what: str, fix: str = "") -> None:
+        """The value is of the wrong kind, so that what would be below it is not there to be judged."""
+        self.add(place, what, fix)
+        self._unread.add(place)
+
+    def warn(self, place: Place, what: str, fix: str) -> None:
+        """Odd, but it may be meant."""
+        self.warnings.append(self._problem(place, what, fix))
+
+    def _problem(self, place: Place, what: str, fix: str) -> Problem:
+        return Problem(self._origins.of(place), dotted(place), what, fix)
 
     def all(self) -> list[Problem]:
         return sorted(self._found.values(), key=_reading_order)

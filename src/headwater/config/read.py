@@ -142,7 +142,7 @@ class Reader:
         near = closest(raw, kind.words) if isinstance(kind, Choice) and isinstance(raw, str) else None
         found = _sort(raw) if hides(kind) or _is_long(raw) else _shown(raw)
         fix = f"Did you mean {quoted(near)}?" if near else ""
-        self._problems.add(place, f"must be {words(kind)}, not {found}.", fix)
+        self._problems.add_unread(place, f"must be {words(kind)}, not {found}.", fix)
 
 
 def _fits(raw: object, kind: Number) -> bool:

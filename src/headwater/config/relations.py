@@ -1,13 +1,11 @@
 """What names what: models their upstreams and fallbacks, agents their models and tools."""
 
-from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Final
 
-from headwater.config.places import Fault, Place, Problems, closest, did_you_mean, dotted, key_text, quoted
+from headwater.config.places import Place, Problems, closest, did_you_mean, key_text, quoted
 from headwater.config.settings import AgentSettings, Settings
 from headwater.config.values import DEMO
-from headwater.errors import Problem
 
 # What only the built-in loop understands, and what only a user's own agent does.
 _OF_THE_LOOP: Final = ("model", "system", "tools", "max_turns", "max_tokens", "approve", "approve_timeout_s")
@@ -15,45 +13,36 @@ _OF_PYTHON: Final = ("cleanup_timeout_s",)
 _DEFAULT: Final = AgentSettings()
 
 
-def check_relations(settings: Settings, sources: Mapping[str, str], problems: Problems) -> list[Problem]:
-    """`sources` says where each value came from. Gives back warnings."""
+def check_relations(settings: Settings, problems: Problems) -> None:
     _check_models(settings, problems)
     _check_cycles(settings, problems)
     _check_keys(settings, problems)
-    asked: dict[Place, str] = {}
-    if settings.server.default_model is not None and settings.server.default_model not in settings.agents:
-        asked["server", "default_model"] = settings.server.default_model
+    default = settings.server.default_model
+    if default is not None and default not in settings.agents:
+        _check_model_name(("server", "default_model"), default, settings, problems)
     for name, agent in settings.agents.items():
         _check_agent(name, agent, settings, problems)
         if agent.model is not None:
-            asked["agents", name, "model"] = agent.model
-    unsure = {place: model for place, model in asked.items() if not _is_known(place, model, settings, problems)}
-    return [
-        Problem(sources[dotted(place)], dotted(place), *_perhaps(model, settings)) for place, model in unsure.items()
-    ]
+            _check_model_name(("agents", name, "model"), agent.model, settings, problems)
 
 
-def _perhaps(model: str, settings: Settings) -> Fault:
-    near = closest(model, [known.name for known in settings.models])
-    fix = "It works if an upstream lists it." + (f" Or did you mean {quoted(near)}?" if near else "")
-    return Fault(f"{quoted(model)} is not under [[models]].", fix)
-
-
-def _is_known(place: Place, model: str, settings: Settings, problems: Problems) -> bool:
-    """False: only the upstreams' own lists can tell, and they are asked while serving."""
+def _check_model_name(place: Place, model: str, settings: Settings, problems: Problems) -> None:
+    """A name that has to be some model's. Which ones the upstreams list is known only while serving."""
     names = [known.name for known in settings.models]
     prefix, slash, _ = model.partition("/")
     if model in names or (slash and prefix in (DEMO, *settings.upstreams)):
-        return True
+        return
     if any(upstream.list_models for upstream in settings.upstreams.values()):
-        return False
-    problems.add(place, f"there is no model {quoted(model)}.", did_you_mean(model, names) or "Add it under [[models]].")
-    return True
+        near = closest(model, names)
+        fix = "It works if an upstream lists it." + (f" Or did you mean {quoted(near)}?" if near else "")
+        problems.warn(place, f"{quoted(model)} is not under [[models]].", fix)
+    else:
+        fix = did_you_mean(model, names) or "Add it under [[models]]."
+        problems.add(place, f"there is no model {quoted(model)}.", fix)
 
 
 def _check_models(settings: Settings, problems: Problems) -> None:
     first: dict[str, int] = {}
-    names = {model.name for model in settings.models}
     upstreams = [*settings.upstreams, DEMO]
     for number, model in enumerate(settings.models):
         place: Place = ("models", number)
@@ -63,10 +52,8 @@ def _check_models(settings: Settings, problems: Problems) -> None:
             fix = did_you_mean(model.upstream, upstreams)
             problems.add((*place, "upstream"), f"there is no upstream {quoted(model.upstream)}.", fix)
         for n, fallback in enumerate(model.fallbacks):
-            if fallback not in names:
-                fix = did_you_mean(fallback, names - {model.name})
-                problems.add((*place, "fallbacks", n), f"there is no model {quoted(fallback)} under [[models]].", fix)
-            elif fallback in model.fallbacks[:n]:
+            _check_model_name((*place, "fallbacks", n), fallback, settings, problems)
+            if fallback in model.fallbacks[:n]:
                 problems.add((*place, "fallbacks", n), f"{quoted(fallback)} is there twice.", "Take one out.")
 
 
@@ -105,6 +92,8 @@ def _check_keys(settings: Settings, problems: Problems) -> None:
 
 def _check_agent(name: str, agent: AgentSettings, settings: Settings, problems: Problems) -> None:
     place: Place = ("agents", name)
+    if any(name == model.name for model in settings.models):
+        problems.add(place, "is the name of a model, and agents are listed as models, too.", "Choose another.")
     if agent.model is None and agent.python is None:
         problems.add((*place, "model"), "is missing, and there is no python.", 'Write it like model = "fast".')
     pointless = _OF_THE_LOOP if agent.python is not None else _OF_PYTHON
@@ -122,7 +111,3 @@ def _check_agent(name: str, agent: AgentSettings, settings: Settings, problems: 
             # A pattern that fits nothing would leave a tool without the approval that was meant for it.
             what = f"{quoted(pattern)} fits none of its tools."
             problems.add((*place, "approve", number), what, 'Write it like "files.write_*", with a name of tools.')
-    if any(name == model.name for model in settings.models):
-        # Last: a problem of the whole hides those of its parts.
-        what = "is the name of a model, and agents are listed as models, too."
-        problems.add(place, what, "Choose another.")

@@ -24,6 +24,23 @@ Count = Annotated[int, Meta(ge=0, le=_MOST)]
 PositiveCount = Annotated[int, Meta(ge=1, le=_MOST)]
 Name = Annotated[str, Meta(min_length=1)]
 
+# The rows of `upstream.providers`, which is above this layer; a test holds them together.
+ProviderName = Literal[
+    "openai",
+    "anthropic",
+    "ollama",
+    "vllm",
+    "llama.cpp",
+    "lmstudio",
+    "openrouter",
+    "gemini",
+    "deepseek",
+    "deepseek-beta",
+    "mistral",
+    "demo",
+    "generic",
+]
+
 
 def about(what: str) -> Meta:
     return Meta(description=what)
@@ -86,9 +103,9 @@ class UpstreamSettings(Section, frozen=True, kw_only=True):
     """A model endpoint."""
 
     dialect: Annotated[DialectName, about("what it speaks")] = "chat"
-    base_url: Annotated[str, about("its address, up to and with the `/v1`")]
+    base_url: Annotated[str, about("its address, with the `/v1` or what else its paths begin with")]
     api_key: Annotated[tuple[Secret, ...], about("one, or a list that rotates")] = ()
-    provider: Annotated[Name | None, about("whose oddities to expect; not set: by the address")] = None
+    provider: Annotated[ProviderName | None, about("whose oddities to expect; not set: by the address")] = None
     headers: Annotated[dict[str, Secret], about("sent with every request")] = field(default_factory=dict)
     retries: Annotated[int, Meta(ge=0, le=100), about("on top of the first attempt")] = 2
     backoff_s: Annotated[Seconds, about("before the first retry; doubles with each")] = 0.5
@@ -123,7 +140,7 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     name: Annotated[Name, about("what clients ask for")]
     upstream: Annotated[Name, about("a name under `[upstreams]`, or `demo`")]
     model: Annotated[Name | None, about("what the upstream is asked for; not set: the name")] = None
-    fallbacks: Annotated[tuple[Name, ...], about("names of other models, asked in turn")] = ()
+    fallbacks: Annotated[tuple[Name, ...], about("other models, asked in turn")] = ()
     prefill: Annotated[Prefill | None, about("where it differs from its upstream's")] = None
     max_tokens: Annotated[PositiveCount | None, about("told to a dialect that must be told a limit")] = None
     context_tokens: Annotated[

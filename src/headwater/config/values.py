@@ -31,10 +31,10 @@ def check_values(settings: Settings, problems: Problems) -> None:
     for name, mcp in settings.mcp.items():
         _check_mcp(name, mcp, problems)
     for name, agent in settings.agents.items():
+        _note(problems, ("agents", name), _listed_fault(name))
         if agent.python is not None and not _PYTHON.fullmatch(agent.python):
             what = "must name a module and what is in it."
             problems.add(("agents", name, "python"), what, 'Write it like "mypackage.bots:mine".')
-        _note(problems, ("agents", name), _listed_fault(name))
 
 
 def _note(problems: Problems, place: Place, fault: Fault | None) -> None:
@@ -71,6 +71,10 @@ def _check_server(server: ServerSettings, problems: Problems) -> None:
 
 def _check_upstream(name: str, upstream: UpstreamSettings, problems: Problems) -> None:
     place: Place = ("upstreams", name)
+    if name == DEMO:
+        problems.add(place, "is kept for the built-in models.", "Choose another name.")
+    elif not _UPSTREAM_NAME.fullmatch(name):
+        problems.add(place, "is no name for an upstream.", "Use letters, digits, and _ . - after the first.")
     _note(problems, (*place, "base_url"), http_fault(upstream.base_url))
     for number, key in enumerate(upstream.api_key):
         _check_printable(key, (*place, "api_key", number), problems)
@@ -80,15 +84,12 @@ def _check_upstream(name: str, upstream: UpstreamSettings, problems: Problems) -
         elif header.lower() in _NOT_YOURS:
             problems.add((*place, "headers", header), "belongs to the connection.", "Take it out.")
         _check_printable(value, (*place, "headers", header), problems, blanks=True)
-    # Last: a problem of the whole hides those of its parts.
-    if name == DEMO:
-        problems.add(place, "is kept for the built-in models.", "Choose another name.")
-    elif not _UPSTREAM_NAME.fullmatch(name):
-        problems.add(place, "is no name for an upstream.", "Use letters, digits, and _ . - after the first.")
 
 
 def _check_mcp(name: str, mcp: McpSettings, problems: Problems) -> None:
     place: Place = ("mcp", name)
+    if not _MCP_NAME.fullmatch(name):
+        problems.add(place, "is no name for a server of tools.", "Use letters, digits, and _ - after the first.")
     if not mcp.command and mcp.url is None:
         fix = 'Write it like command = ["uvx", "mcp-server-files"], or url = "http://…".'
         problems.add((*place, "command"), "is missing, and there is no url.", fix)
@@ -102,8 +103,6 @@ def _check_mcp(name: str, mcp: McpSettings, problems: Problems) -> None:
     for variable, value in mcp.env.items():
         if not variable or "=" in variable or "\0" in variable + value.reveal():
             problems.add((*place, "env", variable), "can't be a variable.", "No =, and no null byte.")
-    if not _MCP_NAME.fullmatch(name):
-        problems.add(place, "is no name for a server of tools.", "Use letters, digits, and _ - after the first.")
 
 
 def _check_printable(secret: Secret, place: Place, problems: Problems, *, blanks: bool = False) -> None:

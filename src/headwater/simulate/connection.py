@@ -107,6 +107,8 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._blocked = False
+        # What the client's slowness has cost is not made up for, else a silence could be swallowed by it.
+        self._due_s = max(self._due_s, self._desk.pacer.now_s())
         # It may have given way to others just when the socket was full.
         self._halt()
         self._go_on()
@@ -169,7 +171,7 @@ class Connection(asyncio.Protocol):
         self._due = self._next = None
         playing = self._playing
         writes = 0
-        while playing is not None and not self._blocked:
+        while playing is not None and not self._blocked and self._closing is None:
             match next(playing.steps, _SILENCE):
                 case Send(data, tokens):
                     self._transport.write(data)

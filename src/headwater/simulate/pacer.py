@@ -41,7 +41,8 @@ class Pacer:
     def at(self, due_s: float, callback: Callable[[], None]) -> Due:
         due = Due(callback)
         heapq.heappush(self._heap, (due_s, next(self._order), due))
-        if self._sleeper is None or due_s < self._wakes_s:
+        # It is done when a callback has raised: that is one stream's trouble, not all the others'.
+        if self._sleeper is None or self._sleeper.done() or due_s < self._wakes_s:
             self._sleep()
         return due
 
@@ -52,7 +53,8 @@ class Pacer:
             self._sleeper = None
 
     def _sleep(self) -> None:
-        if self._sleeper is not None:
+        # A cancel would silence what a task that has failed has to tell.
+        if self._sleeper is not None and not self._sleeper.done():
             self._sleeper.cancel()
         self._wakes_s = self._heap[0][0]
         self._sleeper = asyncio.get_running_loop().create_task(self._wake_later(self._wakes_s))

@@ -47,6 +47,7 @@ class Said(Struct, frozen=True):
     """Made anew each time: a thousand long answers are never all in memory."""
     reasoning: SaidReasoning | None
     calls: tuple[SaidCall, ...]
+    interleaved: bool
     finish: str
     input_tokens: int
     output_tokens: int
@@ -77,6 +78,7 @@ def say(answer: Answer, asked: Asked, *, number: int, created: int) -> Said:
         tokens=tokens,
         reasoning=reasoning,
         calls=calls,
+        interleaved=answer.interleaved,
         finish=answer.finish or ("tool_calls" if calls else "stop"),
         input_tokens=usage.input_tokens,
         output_tokens=counted if usage.output_tokens is None else usage.output_tokens,

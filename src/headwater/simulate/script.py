@@ -209,6 +209,8 @@ class Answer(_Value, frozen=True, kw_only=True):
     reasoning: Reasoning | None = None
     calls: tuple[Call, ...] = ()
     """With calls there is text only if `text` or `echo` says so."""
+    interleaved: bool = False
+    """In chat: the fragments of several calls' arguments take turns."""
     finish: str | None = None
     """`stop`, `length`, `tool_calls`, `content_filter` are told in the dialect's own words, any other as it is."""
     usage: Usage = Usage()

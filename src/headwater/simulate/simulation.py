@@ -3,18 +3,18 @@
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
+from urllib.parse import unquote
 
 import msgspec
 
 from headwater.checks import check_chat, check_messages, check_responses
 from headwater.clock import Clock, SystemClock
 from headwater.events import DialectName
-from headwater.simulate import names
+from headwater.simulate import models, names
 from headwater.simulate.asked import PATHS, Asked, read_asked
 from headwater.simulate.connection import Connection, HttpRequest, Playing
 from headwater.simulate.http import error_body
 from headwater.simulate.journal import Connected, Exchange, Journal
-from headwater.simulate.models import model_list
 from headwater.simulate.pacer import Pacer
 from headwater.simulate.perform import perform, plain
 from headwater.simulate.replay import Replays
@@ -78,8 +78,9 @@ class Simulation:
         dialect = PATHS.get(request.path) or PATHS.get(f"/v1{request.path}")
         if dialect is not None and request.method == "POST":
             return self._answer_model(dialect, request, exchange)
-        if request.method == "GET" and request.path.removeprefix("/v1").startswith("/models"):
-            return self._list_models(request, exchange)
+        place, _, model = request.path.removeprefix("/v1").removeprefix("/").partition("/")
+        if request.method == "GET" and place == "models":
+            return self._tell_models(request, unquote(model), exchange)
         paths = ", ".join([*(f"POST {path}" for path in PATHS), f"GET {MODELS_PATH}", f"GET {JOURNAL_PATH}"])
         message = f"There is no {request.method} {request.path} here. There are: {paths}."
         return self._refuse(exchange, "chat", 404, message, code="not_found")
@@ -150,11 +151,18 @@ class Simulation:
     ) -> Playing:
         return Playing(plain(status, error_body(dialect, status, message, code=code, param=param)), exchange, status)
 
-    def _list_models(self, request: HttpRequest, exchange: Exchange) -> Playing:
+    def _tell_models(self, request: HttpRequest, model: str, exchange: Exchange) -> Playing:
+        """All of them, or the one that is named."""
         dialect: DialectName = "messages" if "anthropic-version" in request.headers else "chat"
         if self._key is not None and _key(request) != self._key:
             return self._refuse(exchange, dialect, 401, "Incorrect API key provided.")
-        return Playing(plain(200, msgspec.json.encode(model_list(dialect, self.known_names()))), exchange)
+        try:
+            if model:
+                self._script(model)
+        except names.UnknownName as error:
+            return self._refuse(exchange, dialect, 404, f"The model {model!r} does not exist. {error}")
+        told = models.model(dialect, model) if model else models.model_list(dialect, self.known_names())
+        return Playing(plain(200, msgspec.json.encode(told)), exchange)
 
     def _show_journal(self, request: HttpRequest) -> Playing:
         if request.method == "DELETE":

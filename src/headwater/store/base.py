@@ -68,7 +68,8 @@ class RunStore(Protocol):
         """Hand over entries of a run that this worker has. They are kept when `committed` says so, not before.
 
         All that is waiting, of all runs, is kept as one. A later call for the same run may replace `committed` if it
-        was not told yet. Entries that are refused are not tried again: `end` takes them with its tail.
+        was not told yet. Entries that are refused are not tried again: `end` takes them with its tail. Raises
+        `StoreError` if the run is not this worker's, `ValueError` if an entry is missing before these.
         """
 
     async def end(self, ending: Ending) -> EndResult:
@@ -206,7 +207,10 @@ class WorkerStore(Protocol):
         """Queued, and nothing is before them: to be claimed after a restart. Also waiting ones whose time is over."""
 
     async def tidy(self, keep_logs_s: float) -> int:
-        """Drop logs that ended longer ago, whole; reservations after 24 h; blobs that nothing shows. How many logs."""
+        """Drop logs that ended longer ago, whole; reservations after 24 h; blobs that nothing shows.
+
+        How many logs; not all at once if there are very many, so call it again then.
+        """
 
     async def check(self) -> None:
         """Raises `StoreError` if it can't be written to."""

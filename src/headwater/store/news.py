@@ -54,20 +54,20 @@ class Watchers(Generic[P]):
     def tell(self, about: Hashable, *args: P.args, **kwargs: P.kwargs) -> None:
         if watchers := self._told.get(about):
             for told in tuple(watchers):
-                call_apart(told, *args, **kwargs)
+                try:
+                    told(*args, **kwargs)
+                except Exception as error:
+                    report(told, error)
 
     def __len__(self) -> int:
         return len(self._told)
 
 
-def call_apart(told: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
-    """One that raises is reported, and keeps nobody else from being told."""
-    try:
-        told(*args, **kwargs)
-    except Exception as error:
-        asyncio.get_running_loop().call_exception_handler(
-            {"message": f"{told!r} raised while it was told of a commit", "exception": error}
-        )
+def report(told: Callable[..., None], error: Exception) -> None:
+    """One that raises keeps nobody else from being told."""
+    asyncio.get_running_loop().call_exception_handler(
+        {"message": f"{told!r} raised while it was told of a commit", "exception": error}
+    )
 
 
 class Hub:

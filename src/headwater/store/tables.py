@@ -4,7 +4,7 @@ No decisions here. `lock_session` keeps other transactions from the session unti
 writers are alone anyway just reads. A session is locked before any run of it is written.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -66,8 +66,8 @@ class RunTables(Protocol):
     async def last_seq(self, run_id: str) -> int:
         """Of what is in the log; -1: nothing is."""
 
-    async def droppable(self, ended_before: float) -> list[Run]:
-        """Ended, and their log is still there."""
+    async def droppable(self, ended_before: float, limit: int) -> list[Run]:
+        """Ended, and their log is still there; the oldest."""
 
     async def drop_log(self, run_id: str) -> None: ...
 
@@ -161,8 +161,8 @@ class Database(Protocol):
     def writing(self) -> AbstractAsyncContextManager[Tables]:
         """Committed at its end, undone as a whole if it raises."""
 
-    def commit(self, worker_id: str, batches: Sequence[Batch]) -> Sequence[StoreError | None]:
-        """Entries of runs that are running and this worker's; for each batch None, or why it is not kept."""
+    def commit(self, worker_id: str, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
+        """Keeps entries of runs that are running and this worker's; whose it does not, and why. One batch a run."""
 
     def publish(self, news: News) -> None:
         """To the watchers of all workers."""

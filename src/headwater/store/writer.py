@@ -7,19 +7,19 @@ whether it may be, is the engine's.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from headwater.errors import StoreError
-from headwater.store.news import call_apart
+from headwater.store.news import report
 from headwater.store.results import Batch, Committed
 
 GAP_S: Final = 0.001
 
-Commit = Callable[[Sequence[Batch]], Sequence[StoreError | None]]
-"""Keeps what it can, in one transaction: for each batch None, or why it is not kept. Raises if nothing is."""
+Commit = Callable[[Sequence[Batch]], Mapping[str, StoreError]]
+"""Keeps what it can, in one transaction; whose batch it does not keep, and why. Raises if it keeps none."""
 
 
 class _Log(Struct):
@@ -68,34 +68,41 @@ class GroupWriter:
             delay_s = max(0.0, self._free_s - time.perf_counter())
             self._timer = asyncio.get_running_loop().call_later(delay_s, self.flush)
 
-    def flush(self) -> dict[str, StoreError]:
+    def flush(self) -> Mapping[str, StoreError]:
         """Commit what is waiting, now. Whose entries were refused, and why."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        # Disowned meanwhile: it ended, and its ending took all that there was.
-        found = [(run_id, log) for run_id in self._waiting if (log := self._logs.get(run_id)) and log.waiting]
-        self._waiting.clear()
+        waiting, self._waiting = self._waiting, []
+        found: list[_Log] = []
+        batches: list[Batch] = []
+        for run_id in waiting:
+            log = self._logs.get(run_id)
+            # One that was disowned meanwhile has ended, and its ending took all that there was.
+            if log is not None and log.waiting:
+                found.append(log)
+                batches.append(Batch(run_id, log.kept_seq + 1, log.waiting))
         if not found:
             return {}
-        batches = [Batch(run_id, log.kept_seq + 1, log.waiting) for run_id, log in found]
-        try:
-            troubles = self._commit(batches)
-        except StoreError as error:
-            troubles = [error] * len(batches)
+        troubles = self._try(batches)
         self._free_s = time.perf_counter() + GAP_S
-        told: list[tuple[Committed, int, StoreError | None]] = []
-        for (_, log), batch, trouble in zip(found, batches, troubles, strict=True):
+        # All is in order before anybody is told: whoever is may append again.
+        for log, batch in zip(found, batches, strict=True):
+            log.kept_seq += 0 if batch.run_id in troubles else len(log.waiting)
             log.waiting = []
-            if trouble is None:
-                log.kept_seq = batch.last_seq
-            told.append((log.committed, log.kept_seq, trouble))
-        # All is in order before anybody is told: whoever is may append again, or end.
-        for committed, kept_seq, trouble in told:
-            call_apart(committed, kept_seq, trouble)
-        outcomes = list(zip(batches, troubles, strict=True))
-        self._tell([batch.run_id for batch, trouble in outcomes if trouble is None])
-        return {batch.run_id: trouble for batch, trouble in outcomes if trouble is not None}
+        for log, batch in zip(found, batches, strict=True):
+            try:
+                log.committed(log.kept_seq, troubles.get(batch.run_id))
+            except Exception as error:
+                report(log.committed, error)
+        self._tell([batch.run_id for batch in batches if batch.run_id not in troubles])
+        return troubles
+
+    def _try(self, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
+        try:
+            return self._commit(batches)
+        except StoreError as error:
+            return {batch.run_id: error for batch in batches}
 
     def __len__(self) -> int:
         """Runs that are this worker's."""

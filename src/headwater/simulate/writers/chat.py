@@ -1,6 +1,7 @@
 """Chat completions, as OpenAI writes them."""
 
 from collections.abc import Iterator
+from itertools import chain, zip_longest
 from typing import Any, Final
 
 import msgspec
@@ -33,8 +34,7 @@ class ChatWriter:
         yield from self._reasoning()
         for token in said.tokens():
             yield Piece("text", self.token(token))
-        for index, call in enumerate(said.calls):
-            yield from self._call(index, call)
+        yield from self._calls()
         with_finish = said.usage in ("with_finish", "every_chunk")
         finish: dict[str, Any] = {
             "choices": [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": said.finish}],
@@ -96,6 +96,14 @@ class ChatWriter:
             return
         for token in reasoning.tokens:
             yield Piece("reasoning", self._chunk(_json({reasoning.told.field: token})))
+
+    def _calls(self) -> Iterator[Piece]:
+        calls = [self._call(index, call) for index, call in enumerate(self._said.calls)]
+        if not self._said.interleaved:
+            yield from chain.from_iterable(calls)
+            return
+        for turn in zip_longest(*calls):
+            yield from (piece for piece in turn if piece is not None)
 
     def _call(self, index: int, call: SaidCall) -> Iterator[Piece]:
         function: dict[str, Any] = {"name": call.name, "arguments": ""}

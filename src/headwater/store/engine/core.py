@@ -3,7 +3,7 @@
 It decides nothing but when to look whether this worker was fenced: at the beginning of every write.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from headwater.clock import Clock
@@ -35,7 +35,7 @@ class Core:
         if tx.news:
             self._database.publish(tx.news)
 
-    def _commit(self, batches: Sequence[Batch]) -> Sequence[StoreError | None]:
+    def _commit(self, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
         return self._database.commit(self.worker_id, batches)
 
     def _tell(self, run_ids: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from headwater.clock import Clock
 from headwater.errors import StoreError
 from headwater.lifecycle import RunState
 from headwater.records import Approval, IdempotencyKey, Run, RunBody, StopRequest
@@ -29,6 +30,7 @@ from headwater.store.results import (
     StopStands,
 )
 from headwater.store.rules import runs
+from headwater.store.tables import Database
 
 NOTE_S: Final = 0.05
 """Unrecorded runs are written behind by so much, together."""
@@ -37,8 +39,10 @@ _log = logging.getLogger("headwater.store")
 
 
 class RunEngine(Core):
-    _notes: tuple[Run, ...] = ()
-    _noting: asyncio.Task[None] | None = None
+    def __init__(self, database: Database, worker_id: str, clock: Clock, entropy: Callable[[int], bytes]) -> None:
+        super().__init__(database, worker_id, clock, entropy)
+        self._notes: list[Run] = []
+        self._noting: asyncio.Task[None] | None = None
 
     # ------------------------------------------------------- start to end
 
@@ -83,17 +87,18 @@ class RunEngine(Core):
             raise trouble
 
     def note(self, run: Run) -> None:
-        self._notes = (*self._notes, run)
+        self._notes.append(run)
         if self._noting is None:
             self._noting = asyncio.create_task(self._note_soon())
 
     async def _note_soon(self) -> None:
+        # It paces work, and is seen by nobody: no `Clock`.
         await asyncio.sleep(NOTE_S)
         self._noting = None
         await self._write_notes()
 
     async def _write_notes(self) -> None:
-        notes, self._notes = self._notes, ()
+        notes, self._notes = self._notes, []
         if not notes:
             return
         try:

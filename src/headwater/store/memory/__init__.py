@@ -4,7 +4,7 @@ Several workers may share one `MemoryDatabase`, as processes share a database. N
 transaction is never seen half done; the rules refuse before they write, so that none has to be undone.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from headwater.clock import Clock
@@ -92,18 +92,18 @@ class MemoryDatabase(MemoryTables):
 
     writing = reading
 
-    def commit(self, worker_id: str, batches: Sequence[Batch]) -> Sequence[StoreError | None]:
+    def commit(self, worker_id: str, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
         worker = self._workers.get(worker_id)
         if worker is None or worker.fenced:
             raise fenced(worker_id)
-        return [self._keep(worker_id, batch) for batch in batches]
-
-    def _keep(self, worker_id: str, batch: Batch) -> StoreError | None:
-        run = self._runs.get(batch.run_id)
-        if run is None or run.state is not RunState.RUNNING or run.worker_id != worker_id:
-            return lost(batch.run_id)
-        self._logs.setdefault(batch.run_id, []).append(batch)
-        return None
+        troubles: dict[str, StoreError] = {}
+        for batch in batches:
+            run = self._open.get(batch.run_id)
+            if run is None or run.state is not RunState.RUNNING or run.worker_id != worker_id:
+                troubles[batch.run_id] = lost(batch.run_id)
+            else:
+                self._logs.setdefault(batch.run_id, []).append(batch)
+        return troubles
 
     def publish(self, news: News) -> None:
         for hub in tuple(self._hubs):

@@ -17,13 +17,17 @@ async def open_sqlite(
     clock: Clock,
     entropy: Callable[[int], bytes],
     durability: Durability = "process",
+    beside: bool = False,
 ) -> Engine:
-    """The one worker on that file. Whoever had it before is dead: it had the lock."""
-    return await join(SqliteDatabase(path, address=address, durability=durability), address, clock, entropy)
+    """The one worker on that file, or with `beside` a visitor, which is to take up no runs."""
+    database = SqliteDatabase(path, address=address, durability=durability, beside=beside)
+    return await join(database, address, clock, entropy)
 
 
 async def join(database: SqliteDatabase, address: str, clock: Clock, entropy: Callable[[int], bytes]) -> Engine:
     store = Engine(database, make_id("wrk", int(clock.unix_s() * 1000), entropy(10)), clock, entropy)
-    await store.join(address)
-    await store.fence_dead()
+    await store.join(address, visiting=not database.alone)
+    if database.alone:
+        # Whoever had the file before is dead: it would have the lock.
+        await store.fence_dead()
     return store
