@@ -202,6 +202,13 @@ def test_what_is_no_cut_text_is_followed_by_another_turn(events: list[Event]) ->
     assert len(built.request.messages) > 1
 
 
+def test_a_torn_call_is_not_continued_where_no_notice_tells_of_it() -> None:
+    """C27: a fork has its messages alone."""
+    talk = cut_talk(TextDelta("t0 "), *call(0, "c1")[:2])
+    talk.notices.clear()
+    assert context(talk.transcript(), talk.say(continues="run_0"), AGAIN).goes_on is None
+
+
 def test_a_run_that_goes_on_with_nothing_is_told_nothing() -> None:
     talk = Talk()
     assert context(talk.transcript(), talk.say(continues="run_0"), AGAIN).request.messages == ()
@@ -249,6 +256,12 @@ def test_what_is_to_be_gone_on_with_takes_room_and_stays() -> None:
     built = context(talk.transcript(), talk.say(continues="run_0"), AGAIN, 400)
     assert built.goes_on == said("y" * 400)
     assert built.request.messages == (user("Hi"), said("x" * 400), user("Hi"))
+
+
+def test_questions_in_a_row_are_one_exchange() -> None:
+    """C44."""
+    talk = cut_talk()
+    assert told(talk, talk.say("And?"), user("And?"), window_tokens=1) == [user("Hi"), user("And?")]
 
 
 def test_a_remark_goes_with_what_it_is_about() -> None:

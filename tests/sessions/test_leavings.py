@@ -15,6 +15,7 @@ from headwater.events import (
     ReasoningDelta,
     Stopped,
     TextDelta,
+    ToolResult,
     ToolRunStarted,
     Usage,
     UsageReported,
@@ -186,6 +187,14 @@ def test_a_tool_that_was_running_leaves_a_result_that_says_so_and_one_that_was_n
     assert kept.output[1:] == (ToolOutput("c1", (Text(UNKNOWN_OUTCOME),), is_error=True),)
     assert codes(kept) == ["tool_call_dropped", "interrupted"]
     assert kept.notices[0].tools == ("look",)
+
+
+def test_an_unknown_result_that_the_log_has_is_kept_once() -> None:
+    """A tool that was abandoned: its loop had time to say so."""
+    given_up = ToolResult("c1", "Abandoned.", state="unknown")
+    kept = leave(*call(0, "c1"), ToolRunStarted("c1"), given_up, outcome=Stopped("user"))
+    assert kept.output[1:] == (ToolOutput("c1", (Text("Abandoned."),), is_error=True),)
+    assert codes(kept) == ["stopped"]
 
 
 # ------------------------------------------------------------------------- more

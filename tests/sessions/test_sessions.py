@@ -4,6 +4,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 
 import pytest
+from msgspec.structs import replace
 
 from headwater.conversation import Assistant, Image, Message, Request, Text, ToolOutput, User
 from headwater.errors import CallerError
@@ -206,6 +207,10 @@ async def test_only_what_was_cut_can_be_gone_on_with(desk: Desk) -> None:
     with pytest.raises(CallerError) as raised:
         await desk.sessions.gone_on_with(desk.run(), NOTHING, ended)
     assert (raised.value.status, raised.value.code) == (409, "run_complete")
+    unbegun = replace(desk.run(), outcome=Stopped("user"))
+    with pytest.raises(CallerError) as raised:
+        await desk.sessions.gone_on_with(desk.run(), NOTHING, unbegun)
+    assert (raised.value.status, raised.value.code) == (409, "run_not_begun")
 
 
 async def test_a_fork_has_the_results_of_the_last_calls(desk: Desk) -> None:

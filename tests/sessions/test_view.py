@@ -22,7 +22,7 @@ from headwater.events import (
     Usage,
     UsageReported,
 )
-from headwater.records import SessionParameters, Transcript
+from headwater.records import SessionNotice, SessionParameters, Transcript
 from headwater.sessions.export import from_json, to_json, to_markdown
 from headwater.sessions.view import view
 from headwater.sessions.way import newest_under, with_results
@@ -123,6 +123,20 @@ def test_a_call_without_a_result_says_what_is_known_of_it(events: list[Event], o
     assert [found["state"] for found in items(talk.transcript())[1]["tool_calls"]] == [state]
 
 
+def test_calls_of_another_run_or_under_another_notice_are_not_taken_for_dropped() -> None:
+    talk = Talk()
+    talk.answer(talk.say("Hi"), [*ASKED, *call(0, "c1")], Stopped("user"))
+    run = talk.say("And?")
+    talk.answer(run, [*ASKED, *call(0, "c1")], Completed("tool_calls"))
+    answer = talk.messages[-1].id
+    other = SessionNotice(
+        id="n", code="other", text="…", created_at=0.0, after_id=answer, run_id=run.id, tools=("look",)
+    )
+    talk.notices.append(other)
+    first, second = [item["tool_calls"][0] for item in items(talk.transcript()) if item.get("tool_calls")]
+    assert (first["state"], second["state"]) == ("dropped", "asked")
+
+
 def test_a_result_that_a_client_brings_is_shown_with_its_call_and_one_of_no_call_by_itself() -> None:
     talk = Talk()
     talk.answer(talk.say("Hi"), [*ASKED, *call(0, "c1")], Completed("tool_calls"))
@@ -173,6 +187,15 @@ def test_a_notice_alone_is_shown_until_its_message_is_answered() -> None:
     assert [item["kind"] for item in items(talk.transcript())] == ["message", "notice", "message"]
     talk.answer(talk.say(under=question), [*ASKED, TextDelta("one")])
     assert [item["kind"] for item in items(talk.transcript())] == ["message", "message"]
+
+
+@pytest.mark.parametrize("events", [[TextDelta("t0 ")], [*call(0, "c1"), *ran("c1")]], ids=["text", "tools"])
+def test_a_notice_about_an_answer_stays_behind_it_whatever_follows(events: list[Event]) -> None:
+    """C45."""
+    talk = Talk()
+    talk.answer(talk.say("Hi"), [*ASKED, *events], Stopped("user"))
+    talk.answer(talk.say(), [*ASKED, TextDelta("one")])
+    assert [item["kind"] for item in items(talk.transcript())] == ["message", "message", "notice", "message"]
 
 
 def test_a_notice_stays_between_a_partial_and_what_goes_on_from_it() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,23 @@ async def test_whoever_is_told_may_append_again_at_once() -> None:
     disk.writer.append(tokens("a", 0), again)
     await done.wait()
     assert seen == [0, 1, 2, 3]
+
+
+async def test_one_that_breaks_when_told_keeps_nobody_else_from_it() -> None:
+    disk = Disk()
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    told: list[tuple[int, StoreError | None]] = []
+
+    def broken(kept_seq: int, trouble: StoreError | None) -> None:
+        raise RuntimeError("of the test")
+
+    for run_id in ("a", "b"):
+        disk.writer.own(run_id, -1)
+    disk.writer.append(tokens("a", 0), broken)
+    disk.writer.append(tokens("b", 0), lambda *args: told.append(args))
+    disk.writer.flush()
+    assert (told, disk.told, len(reported)) == ([(0, None)], ["a", "b"], 1)
 
 
 async def test_nothing_stays_of_a_run_that_was_given_up() -> None:

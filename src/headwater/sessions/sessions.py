@@ -85,6 +85,8 @@ class Sessions:
             for message in transcript.messages
             if message.run_id == cut.id and isinstance(message.message, Assistant)
         ]
+        if not answers and cut.parent_id is None:
+            raise CallerError("This run never began: there is nothing to go on with.", status=409, code="run_not_begun")
         if not answers:
             # Nothing of it was kept: what it was to answer is answered again.
             return Start(run=run, request=request, place=Under(cut.parent_id))

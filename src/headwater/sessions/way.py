@@ -63,20 +63,16 @@ def way_to(transcript: Transcript, head_id: str | None) -> Way:
 def _steps(
     path: Sequence[SessionMessage], notices: Sequence[SessionNotice]
 ) -> Iterator[SessionMessage | SessionNotice]:
+    answered = {message.run_id for message in path if isinstance(message.message, Assistant)}
     behind: dict[str | None, list[SessionNotice]] = {}
     for notice in notices:
         behind.setdefault(notice.after_id, []).append(notice)
     followers: list[SessionMessage | None] = [*path[1:], None]
     for message, follower in zip(path, followers, strict=False):
         yield message
-        yield from (notice for notice in behind.get(message.id, ()) if not _superseded(notice, message, follower))
-
-
-def _superseded(notice: SessionNotice, message: SessionMessage, follower: SessionMessage | None) -> bool:
-    """Its run left nothing but this notice, and the message was answered again: it belongs to no branch any more."""
-    if isinstance(message.message, Assistant) or follower is None or not isinstance(follower.message, Assistant):
-        return False
-    return follower.run_id != notice.run_id and follower.continues is None
+        # A run that has left nothing else is on no branch any more once another has answered.
+        again = follower is not None and isinstance(follower.message, Assistant)
+        yield from (notice for notice in behind.get(message.id, ()) if notice.run_id in answered or not again)
 
 
 def _results(path: Iterable[SessionMessage]) -> dict[CallAt, tuple[str, ToolOutput]]:

@@ -70,6 +70,7 @@ class WorkerEngine(RunEngine):
                     await tx.tables.drop_worker(worker.id)
             old = await tx.tables.droppable(tx.now - keep_logs_s, TIDIED_AT_ONCE)
         await self._database.index()
+        await self._database.forget()
         for run in old:
             # One at a time, so that nobody waits for long.
             async with self._write() as tx:
