@@ -4,7 +4,7 @@ PORT ?=
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test check bench docs clean
+.PHONY: run test check bench soak docs clean
 
 run: $(VENV)/.run
 	@$(BIN)/headwater serve $(if $(PORT),--port $(PORT)) || [ $$? -eq 130 ]
@@ -20,6 +20,10 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench
+
+# The same kills as in `make test`, ten times as many.
+soak: $(VENV)/.dev
+	HEADWATER_KILLS=200 $(BIN)/python -m pytest tests/runs/test_kill.py
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m docs.generate
