@@ -184,6 +184,14 @@ async def test_a_cut_answer_is_gone_on_with_in_a_new_message(desk: Desk) -> None
     assert (again.place, again.run.continues) == (Under(partial.id), cut.id)
 
 
+async def test_an_answer_is_gone_on_with_where_it_was_cut_also_later(desk: Desk) -> None:
+    cut = await desk.talk("Hi", TextDelta("t0 "), outcome=Stopped("user"))
+    await desk.talk("And?", TextDelta("one"))
+    start = await desk.sessions.gone_on_with(desk.run(), NOTHING, cut)
+    assert isinstance(start, Start)
+    assert start.place == Under((await desk.shown())[1].id)
+
+
 async def test_a_run_cut_after_its_tools_goes_on_after_their_results(desk: Desk) -> None:
     """C27."""
     cut = await desk.talk("Hi", *call(0, "c1"), *ran("c1"), outcome=Stopped("user"))
