@@ -144,21 +144,22 @@ def _add_result(output: ToolOutput, history: History) -> None:
 
 def _assistant(message: Assistant, target: Target, declared: list[str]) -> list[Block]:
     blocks: list[Block] = []
+    ours = message.origin in (None, target.origin)
     for n, part in enumerate(message.parts):
         match part:
             case Text(text=text, cache=cache):
                 if text.strip():
                     blocks.append(cached(text_block(text), cache))
-            case Reasoning(text=text, dialect="messages", state={"signature": str(signature)}) if signature:
+            case Reasoning(text=text, dialect="messages", state={"signature": str(signature)}) if signature and ours:
                 blocks.append(thinking_block(text, signature))
-            case Reasoning(dialect="messages", state={"data": data}):
+            case Reasoning(dialect="messages", state={"data": data}) if ours:
                 blocks.append(redacted_block(data))
             case Reasoning():
-                # Nobody signed it: the provider would not believe that it is its own.
+                # It was not this provider who signed it: it would not believe that it is its own.
                 pass
             case ToolCall(cache=cache, extra=extra):
                 named = call_block(replace(part, name=plain_name(part.name, declared, MAX_NAME_CHARS)))
-                if extra and message.origin in (None, target.origin):
+                if extra and ours:
                     named |= {key: extra[key] for key in CALL_EXTRAS if key in extra}
                 blocks.append(cached(named, cache))
             case Opaque(dialect="messages", data={"type": str(type)} as data) if type not in (STOP, CITATIONS):

@@ -83,6 +83,12 @@ async def fork(tx: Transaction, owner: str, session_id: str, message_id: str, ne
     parents = (None, *(copy.id for copy in copies))
     for copy, parent in zip(copies, parents, strict=False):
         await tx.tables.add_message(owner, new_id, replace(copy, parent_id=parent))
+    copied = {message.id: copy.id for message, copy in zip(path, copies, strict=True)}
+    for notice in await tx.tables.notices(owner, session_id):
+        # What is said of a message goes with it: the model is told of calls that were dropped.
+        if (after_id := copied.get(notice.after_id or "")) is not None:
+            id = make_id("not", int(tx.now * 1000), tx.entropy(10))
+            await tx.tables.add_notice(owner, new_id, replace(notice, id=id, after_id=after_id))
     tx.news.of_session(owner, new_id)
     return forked
 
