@@ -10,7 +10,9 @@ run: $(VENV)/.run
 	@$(BIN)/headwater serve $(if $(PORT),--port $(PORT)) || [ $$? -eq 130 ]
 
 test: $(VENV)/.dev
-	$(BIN)/coverage run -m pytest
+	@$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 --dist worksteal
+	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=100
 
 check: $(VENV)/.dev
