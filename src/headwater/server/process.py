@@ -27,7 +27,9 @@ _LAST_WORDS_S: Final = 1.0
 """For so long connections may go on when all runs have ended: what is not read by then is not waited for."""
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
+    """uvicorn's, without its signals, and without patience for those who don't read."""
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
@@ -43,24 +45,28 @@ class _Server(uvicorn.Server):
                 transport.abort()
 
 
+def server_for(services: Services) -> Server:
+    config = uvicorn.Config(
+        build_app(services),
+        http=DirectProtocol,
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        # Longer than clients keep theirs: whoever closes first does not lose a request that is on its way.
+        timeout_keep_alive=75,
+    )
+    return Server(config)
+
+
 class Process:
     """`reload` gives the settings anew, or None if they can't be used."""
 
     def __init__(self, services: Services, reload: Callable[[], Settings | None]) -> None:
         self._services = services
         self._reload = reload
-        config = uvicorn.Config(
-            build_app(services),
-            http=DirectProtocol,
-            ws="none",
-            lifespan="off",
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            # Longer than clients keep theirs: whoever closes first does not lose a request that is on its way.
-            timeout_keep_alive=75,
-        )
-        self._server = _Server(config)
+        self._server = server_for(services)
         self._hurry = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
 
