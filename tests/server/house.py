@@ -57,11 +57,14 @@ class House:
         self.url = url
         self.services = services
         self.simulator = simulator
+        self._lines: list[Line] = []
         self.http = httpx2.AsyncClient(base_url=url, timeout=SAFETY_S)
         self.openai = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="any", timeout=SAFETY_S)
         self.anthropic = anthropic.AsyncAnthropic(base_url=url, api_key="any", timeout=SAFETY_S)
 
     async def close(self) -> None:
+        for line in self._lines:
+            await line.leave()
         await self.http.aclose()
         await self.openai.close()
         await self.anthropic.close()
@@ -77,9 +80,13 @@ class House:
 
     async def raw(self, dialect: DialectName, model: str, **more: Any) -> "Line":
         """A connection of its own, on which this was asked."""
-        line = await Line.open(self.url)
+        line = await self.line()
         line.ask(PATHS[dialect], asking(dialect, model, **more))
         return line
+
+    async def line(self, *, receive_bytes: int | None = None) -> "Line":
+        self._lines.append(await Line.open(self.url, receive_bytes=receive_bytes))
+        return self._lines[-1]
 
 
 class Frame(Struct, frozen=True):
@@ -134,6 +141,12 @@ class Line:
         async with asyncio.timeout(SAFETY_S):
             return await self.reader.readuntil(mark)
 
+    async def answer(self) -> bytes:
+        """One whole answer, its head included."""
+        head = await self.until(b"\r\n\r\n")
+        length = head.partition(b"content-length: ")[2].partition(b"\r\n")[0]
+        return head + (await self.reader.readexactly(int(length)) if length else await self.until(b"0\r\n\r\n"))
+
     async def rest(self) -> bytes:
         async with asyncio.timeout(SAFETY_S):
             return await self.reader.read()
@@ -173,7 +186,7 @@ async def open_house(settings: Settings | None = None, **server: Any) -> AsyncIt
 async def eventually(condition: Any) -> None:
     """Until it holds. There is news of nearly everything; this is for the rest."""
     async with asyncio.timeout(SAFETY_S):
-        while not condition():
+        while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 

@@ -10,7 +10,9 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.parametrize("upstream", DIALECTS)
-async def test_a_stream_has_one_id_one_created_one_model_and_ends_with_done(house: House, upstream: DialectName) -> None:
+async def test_a_stream_has_one_id_one_created_one_model_and_ends_with_done(
+    house: House, upstream: DialectName
+) -> None:
     """C60, C66"""
     answer = await house.post("chat", f"{upstream}/sim/tokens-5", stream=True)
     assert answer.headers["content-type"].startswith("text/event-stream")
