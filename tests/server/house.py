@@ -34,7 +34,7 @@ SAFETY_S: Final = 30.0
 
 def settings_for(simulator: Simulator, **server: Any) -> Settings:
     """An upstream for each dialect, named for it. One attempt: what goes wrong is to be seen."""
-    upstreams = {
+    upstreams: dict[str, UpstreamSettings] = {
         dialect: UpstreamSettings(
             dialect=dialect,
             base_url=f"{simulator.url}/v1",
@@ -201,6 +201,8 @@ def texts(dialect: DialectName, found: Iterable[Frame]) -> str:
                 said.append(text)
             case "messages", {"delta": {"type": "text_delta", "text": str(text)}}:
                 said.append(text)
+            case _:
+                pass
     return "".join(said)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import anthropic
 import openai
@@ -39,20 +40,20 @@ FAILURES = [
     "sim/redirect",
 ]
 ERRORS = (openai.OpenAIError, anthropic.AnthropicError)
-MESSAGES: list[dict[str, str]] = [{"role": "user", "content": "Hi"}]
+MESSAGES: Any = [{"role": "user", "content": "Hi"}]
 
 
 async def chat_streamed(house: House, model: str) -> object:
-    stream = await house.openai.chat.completions.create(model=model, messages=MESSAGES, stream=True)  # type: ignore[call-overload]
+    stream = await house.openai.chat.completions.create(model=model, messages=MESSAGES, stream=True)
     return [chunk async for chunk in stream]
 
 
 async def chat_whole(house: House, model: str) -> object:
-    return await house.openai.chat.completions.create(model=model, messages=MESSAGES)  # type: ignore[call-overload]
+    return await house.openai.chat.completions.create(model=model, messages=MESSAGES)
 
 
 async def chat_helper(house: House, model: str) -> object:
-    async with house.openai.chat.completions.stream(model=model, messages=MESSAGES) as stream:  # type: ignore[arg-type]
+    async with house.openai.chat.completions.stream(model=model, messages=MESSAGES) as stream:
         return await stream.get_final_completion()
 
 
@@ -66,16 +67,16 @@ async def responses_whole(house: House, model: str) -> object:
 
 
 async def messages_streamed(house: House, model: str) -> object:
-    stream = await house.anthropic.messages.create(model=model, max_tokens=99, messages=MESSAGES, stream=True)  # type: ignore[call-overload]
+    stream = await house.anthropic.messages.create(model=model, max_tokens=99, messages=MESSAGES, stream=True)
     return [event async for event in stream]
 
 
 async def messages_whole(house: House, model: str) -> object:
-    return await house.anthropic.messages.create(model=model, max_tokens=99, messages=MESSAGES)  # type: ignore[call-overload]
+    return await house.anthropic.messages.create(model=model, max_tokens=99, messages=MESSAGES)
 
 
 async def messages_helper(house: House, model: str) -> object:
-    async with house.anthropic.messages.stream(model=model, max_tokens=99, messages=MESSAGES) as stream:  # type: ignore[arg-type]
+    async with house.anthropic.messages.stream(model=model, max_tokens=99, messages=MESSAGES) as stream:
         return await stream.get_final_message()
 
 

@@ -1,6 +1,7 @@
 """A client that reads slowly: it holds up its own upstream, or nobody; and it gets every word."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.anyio
 MANY = 60_000
 
 
-async def behind(house: House, dialect: DialectName, **more: object) -> Line:
+async def behind(house: House, dialect: DialectName, **more: Any) -> Line:
     line = await house.line(receive_bytes=4096)
     line.ask(PATHS[dialect], asking(dialect, f"chat/sim/tokens-{MANY}", stream=True, **more))
     return line
@@ -29,7 +30,7 @@ async def sent_no_more(house: House) -> int:
 
 
 async def all_of(line: Line) -> bytes:
-    pieces = []
+    pieces: list[bytes] = []
     async with asyncio.timeout(SAFETY_S):
         while not pieces or b"0\r\n\r\n" not in (pieces[-2] if len(pieces) > 1 else b"") + pieces[-1]:
             pieces.append(await line.reader.read(65536))
