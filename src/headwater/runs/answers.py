@@ -22,13 +22,17 @@ class Answers:
     def __init__(self, store: Store, sessions: Sessions, upstreams: Upstreams) -> None:
         self._store = store
         self._sessions = sessions
-        self._upstreams = upstreams
+        self.upstreams = upstreams
+        """Those that the next run asks: another set once the configuration was read again."""
 
     async def __call__(self, run: Run) -> Source:
         """Raises `CallerError`."""
-        model = await self._upstreams.model(run.model)
         body = await self._store.body(None, run.id)
         request = Request(()) if body is None or body.request is None else body.request
+        return await self.asking(run, request, await self.upstreams.model(run.model))
+
+    async def asking(self, run: Run, request: Request, model: Model) -> Source:
+        """The same where the request is at hand: no store has it if the run is not recorded. Raises `CallerError`."""
         if run.session_id is None:
             earlier = await self._earlier(run)
             return turn(run, model, replace(request, messages=(*earlier, *request.messages)))

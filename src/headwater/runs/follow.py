@@ -55,7 +55,7 @@ class Follower:
         self._attach()
 
     def take_nowait(self) -> Sequence[Entry] | None:
-        """What can be had at once, which may be nothing. None: it has to be read from the store, by `next`.
+        """What can be had at once, which may be nothing. None: it has to be read from the store, by `next` or `read`.
 
         Raises the store's trouble, if it has any: an error that is no ending.
         """
@@ -83,14 +83,15 @@ class Follower:
             self._news = False
             entries = self.take_nowait()
             if entries is None:
-                entries = await self._read()
+                entries = await self.read()
             if entries:
                 return entries
             if not self._news and not self.ended:
                 await self._wait()
         return ()
 
-    async def _read(self) -> Sequence[Entry]:
+    async def read(self) -> Sequence[Entry]:
+        """What the store has past the cursor, which may be nothing yet. Raises `GoneError`."""
         found = await self._store.read(self._owner, self.run_id, self.cursor)
         if found is None or found.run.log_dropped:
             raise GoneError(self.run_id)

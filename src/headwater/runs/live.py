@@ -59,6 +59,8 @@ class LiveRun:
         """It is not ours any more: what there is to know is in the store."""
         self.next: Started | None = None
         """The one that follows in the queue, and is this worker's now."""
+        self.take_next = True
+        """Whoever is next in the queue is begun by this worker; not while it shuts down."""
         self.upstream_closed: bool | Literal["unknown"] = True
         self.last_event_s = habits.clock.now_s()
         self._habits = habits
@@ -247,6 +249,7 @@ class LiveRun:
                 usage=self.fold.usage,
                 answered_by=answered_by(self.fold),
                 first_token_at=self._first_token_at,
+                take_next=self.take_next,
             )
             try:
                 result = await self._store.end(ending)

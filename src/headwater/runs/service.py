@@ -70,9 +70,20 @@ class Runs:
             asyncio.create_task(self._every(_TIDY_S, self._tidy), name="runs: tidy"),
         ]
 
+    def drain(self) -> None:
+        """No new work: what is queued behind a run that ends is left to another worker, or to the next start."""
+        self._draining = True
+        for run in self._live.values():
+            run.take_next = False
+
+    async def settle(self) -> None:
+        """Until all that is under way now has ended."""
+        if live := {run.task for run in self._live.values()}:
+            await asyncio.wait(live)
+
     async def close(self, drain_s: float = 0.0) -> None:
         """No new work. What runs may go on for a while; the rest ends as interrupted by the shutdown."""
-        self._draining = True
+        self.drain()
         live = {run.task for run in self._live.values()}
         if live:
             await asyncio.wait(live, timeout=drain_s)

@@ -5,9 +5,10 @@ transport, and the stream is told at once when its client is behind or gone. The
 answer still go through ASGI, so that keep-alive, pipelining and closing stay uvicorn's.
 
     uvicorn.run(app, http=DirectProtocol)
-    outlet = scope["extensions"][OUTLET]
+    outlet = outlet_of(scope)
 """
 
+from collections.abc import MutableMapping
 from typing import Any, Final, Protocol
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -30,18 +31,25 @@ class Writer(Protocol):
 class Outlet:
     """Where the body of one answer goes, between `http.response.start` and the last `http.response.body`."""
 
-    __slots__ = ("_silent", "_write", "_writer", "gone")
+    __slots__ = ("_flow", "_silent", "_transport", "_write", "_writer", "gone")
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
         self._silent = cycle.scope["method"] == "HEAD"
+        self._flow = cycle.flow
+        self._transport = cycle.transport
         self._write = cycle.transport.write
         self._writer: Writer | None = None
         self.gone = False
 
-    def attach(self, writer: Writer) -> None:
+    def attach(self, writer: Writer, *, limit_bytes: int | None = None) -> None:
+        """`limit_bytes`: how far behind a client may be before `on_full`; None leaves it to the transport."""
         self._writer = writer
         if self.gone:
             writer.on_gone()
+            return
+        # A body of more than 64 kB leaves reading paused, and whoever does not read never hears of a FIN.
+        self._flow.resume_reading()
+        self._transport.set_write_buffer_limits(high=limit_bytes)
 
     def detach(self) -> None:
         self._writer = None
@@ -63,6 +71,11 @@ class Outlet:
         self.gone = True
         if self._writer is not None:
             self._writer.on_gone()
+
+
+def outlet_of(scope: MutableMapping[str, Any]) -> Outlet:
+    outlet: Outlet = scope["extensions"][OUTLET]
+    return outlet
 
 
 class DirectProtocol(HttpToolsProtocol):

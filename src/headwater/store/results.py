@@ -1,9 +1,9 @@
 """What the operations of a store take and give: values, matched to the end by whoever asks."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from headwater.conversation import Message, Request
 from headwater.errors import StoreError
@@ -65,6 +65,8 @@ class Start(Struct, frozen=True, kw_only=True):
     """What was said with it; none to have a message answered again."""
     place: AtHead | Under = AtHead()
     multitask: Multitask = "reject"
+    echo: dict[str, Any] = field(default_factory=dict)
+    """See `RunBody.echo`."""
     create_session: bool = False
     """A session that is not there is made: its id was the client's to choose."""
     idempotency: IdempotencyKey | None = None

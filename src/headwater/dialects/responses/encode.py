@@ -105,6 +105,11 @@ class ResponsesEncoder:
             tier=self._tier,
         )
 
+    def so_far(self) -> msgspec.Raw:
+        """The response object while it goes on, with what has come by now. The last thing to be asked of this one."""
+        self._output.close("incomplete")
+        return self._resource.write("in_progress", self._output.items, self._total(), notes=self._notes)
+
     def _begin(self) -> bytes:
         if self._begun:
             return b""
@@ -187,7 +192,7 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
     """What the stream of the same answer would have added up to."""
     encoder = ResponsesEncoder(head)
     noticed = [Notice(NOT_CARRIED, note) for note in notes]
-    for event in [*_events(message, outcome), *noticed, UsageReported(usage), RunEnded(outcome)]:
+    for event in [*events_of(message, outcome), *noticed, UsageReported(usage), RunEnded(outcome)]:
         encoder.encode(event)
     status = endings.status(outcome)
     response = encoder.resource(outcome)
@@ -201,7 +206,7 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
             assert_never(unreachable)
 
 
-def _events(message: Assistant, outcome: Outcome) -> Iterator[Event]:
+def events_of(message: Assistant, outcome: Outcome) -> Iterator[Event]:
     """A message as the events that it came from, or might have."""
     calls = 0
     for part in message.parts:
