@@ -66,8 +66,8 @@ class RunTables(Protocol):
     async def last_seq(self, run_id: str) -> int:
         """Of what is in the log; -1: nothing is."""
 
-    async def droppable(self, ended_before: float) -> list[Run]:
-        """Ended, and their log is still there."""
+    async def droppable(self, ended_before: float, limit: int) -> list[Run]:
+        """Ended, and their log is still there; the oldest."""
 
     async def drop_log(self, run_id: str) -> None: ...
 

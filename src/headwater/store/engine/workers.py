@@ -14,14 +14,17 @@ LEASE_S: Final = 15.0
 """A worker that was not heard of for so long is dead, where no OS lock can say."""
 BLOB_UNUSED_S: Final = 86_400.0
 """For so long a blob may wait for the message that shows it."""
+TIDIED_AT_ONCE: Final = 500
+"""Logs that are dropped by one call."""
 
 
 class WorkerEngine(RunEngine):
-    async def join(self, address: str) -> None:
+    async def join(self, address: str, *, visiting: bool = False) -> None:
         """Become one of the workers. Before that, nothing can be written."""
         now = self._clock.unix_s()
+        me = Worker(id=self.worker_id, address=address, joined_at=now, beat_at=now, visiting=visiting)
         async with self._database.writing() as tables:
-            await tables.put_worker(Worker(id=self.worker_id, address=address, joined_at=now, beat_at=now))
+            await tables.put_worker(me)
 
     async def beat(self) -> None:
         async with self._write() as tx:
@@ -35,8 +38,9 @@ class WorkerEngine(RunEngine):
         dead: list[Worker] = []
         async with self._write() as tx:
             for worker in await tx.tables.workers():
-                silent = self._database.alone or worker.beat_at < tx.now - LEASE_S
-                if worker.id != self.worker_id and not worker.fenced and silent:
+                dead_for_sure = self._database.alone and not worker.visiting
+                silent = worker.beat_at < tx.now - LEASE_S
+                if worker.id != self.worker_id and not worker.fenced and (dead_for_sure or silent):
                     dead.append(replace(worker, fenced=True))
                     await tx.tables.put_worker(dead[-1])
         return tuple(dead)
@@ -64,7 +68,7 @@ class WorkerEngine(RunEngine):
             for worker in await tx.tables.workers():
                 if worker.fenced and not await tx.tables.running(worker.id):
                     await tx.tables.drop_worker(worker.id)
-            old = await tx.tables.droppable(tx.now - keep_logs_s)
+            old = await tx.tables.droppable(tx.now - keep_logs_s, TIDIED_AT_ONCE)
         await self._database.index()
         for run in old:
             # One at a time, so that nobody waits for long.

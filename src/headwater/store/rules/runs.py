@@ -256,6 +256,8 @@ async def _leave(tx: Transaction, session: Session, run: Run, ending: Ending) ->
     if run.state is RunState.QUEUED:
         # It never began, so there is nothing behind which a notice could stand.
         await tx.tables.drop_queued(run.id)
+        if session.queue_paused and not await tx.tables.queue(session.owner, session.id):
+            await tx.tables.put_session(replace(session, queue_paused=False))
         return None
     placed = chain(ending.messages, run.parent_id, run.id)
     for message in placed:

@@ -117,8 +117,11 @@ class SqliteRuns:
         ).fetchone()
         return -1 if row is None else int(row[0])
 
-    async def droppable(self, ended_before: float) -> list[Run]:
-        rows = self._sql("SELECT record FROM run WHERE state = 'ended' AND has_log AND ended_at <= ?", (ended_before,))
+    async def droppable(self, ended_before: float, limit: int) -> list[Run]:
+        rows = self._sql(
+            "SELECT record FROM run WHERE state = 'ended' AND has_log AND ended_at <= ? ORDER BY ended_at LIMIT ?",
+            (ended_before, limit),
+        )
         return [decode_run(record) for (record,) in rows]
 
     async def drop_log(self, run_id: str) -> None:

@@ -30,7 +30,9 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             ended_at REAL,
             has_log INTEGER NOT NULL,
             record BLOB NOT NULL)""",
+        """CREATE INDEX run_by_time ON run (created_at, id)""",
         """CREATE INDEX run_by_owner ON run (owner, created_at, id)""",
+        """CREATE INDEX run_by_status ON run (status, owner, created_at, id)""",
         """CREATE INDEX run_by_session ON run (owner, session_id, created_at, id) WHERE session_id IS NOT NULL""",
         # The session's lock: there can't be two.
         """CREATE UNIQUE INDEX run_active ON run (owner, session_id)
@@ -89,7 +91,9 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         """CREATE INDEX shown_by_session ON shown (session, by_id)""",
         """CREATE TABLE key (
             id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, owner TEXT NOT NULL, record BLOB NOT NULL)""",
-        """CREATE VIRTUAL TABLE found USING fts5 (text, content = '', contentless_delete = 1)""",
+        """CREATE VIRTUAL TABLE found USING fts5 (text, content = '')""",
+        # Words of deleted messages go at once; with `contentless_delete` they would stay until a merge.
+        """INSERT INTO found (found, rank) VALUES ('secure-delete', 1)""",
         """CREATE TABLE indexed (one INTEGER PRIMARY KEY CHECK (one = 1), message INTEGER NOT NULL)""",
         """INSERT INTO indexed VALUES (1, 0)""",
     ),

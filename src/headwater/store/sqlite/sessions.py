@@ -1,6 +1,6 @@
 """Sessions, their messages, their queues and comparisons, in SQL."""
 
-from typing import Final
+from typing import Any, Final
 
 from headwater.records import (
     AtHead,
@@ -59,12 +59,22 @@ class SqliteSessions(SqliteRuns):
 
     async def delete_session(self, owner: str, session_id: str) -> None:
         key = (owner, session_id)
-        self._sql(f"DELETE FROM found WHERE rowid IN (SELECT n FROM message WHERE session = {_SESSION})", key)
+        self._forget(owner, session_id)
         for table in ("message", "notice", "queued", "shown"):
             self._sql(f"DELETE FROM {table} WHERE session = {_SESSION}", key)
         for (run_id,) in self._sql("SELECT id FROM run WHERE owner = ? AND session_id = ?", key).fetchall():
             await self.delete_run(str(run_id))
         self._sql("DELETE FROM session WHERE owner = ? AND id = ?", key)
+
+    def _forget(self, owner: str, session_id: str) -> None:
+        """Search must be told what it was told before: `text_of` can't change without a step that indexes anew."""
+        rows: list[Any] = self._sql(
+            f"SELECT n, record FROM message WHERE session = {_SESSION} AND n <= (SELECT message FROM indexed)",
+            (owner, session_id),
+        ).fetchall()
+        for n, record in rows:
+            text = text_of(decode_message(record).message)
+            self._sql("INSERT INTO found (found, rowid, text) VALUES ('delete', ?, ?)", (n, text))
 
     async def rename_owner(self, owner: str, of: str) -> int:
         whose = {"new": owner, "old": of}
