@@ -39,7 +39,7 @@ async def test_what_all_runs_have_waiting_is_one_commit() -> None:
         disk.writer.append(tokens(run_id, 0), lambda *_: None)
         disk.writer.append(tokens(run_id, 1), lambda *_: None)
     assert disk.commits == []
-    assert disk.writer.flush() == {}
+    assert await disk.writer.settle("a") is None
     assert [[(batch.run_id, len(batch.entries)) for batch in batches] for batches in disk.commits] == [
         [("a", 2), ("b", 2), ("c", 2)]
     ]
@@ -62,11 +62,11 @@ async def test_entries_that_were_refused_are_not_tried_again() -> None:
     disk.trouble = FULL
     told: list[tuple[int, StoreError | None]] = []
     disk.writer.append(tokens("a", 5, 3), lambda *args: told.append(args))
-    assert disk.writer.flush() == {"a": FULL}
+    assert await disk.writer.settle("a") is FULL
     assert (told, disk.told) == ([(4, FULL)], [])
     disk.trouble = None
     disk.writer.append(tokens("a", 5, 1), lambda *args: told.append(args))
-    assert disk.writer.flush() == {}
+    assert await disk.writer.settle("a") is None
     assert told[1:] == [(5, None)]
 
 
@@ -95,7 +95,7 @@ async def test_nothing_stays_of_a_run_that_was_given_up() -> None:
     disk.writer.append(tokens("a", 0), lambda *_: None)
     disk.writer.disown("a")
     assert len(disk.writer) == 0
-    assert disk.writer.flush() == {}
+    disk.writer.flush()
     assert disk.commits == []
 
 

@@ -196,5 +196,6 @@ class RunList(Struct, frozen=True):
 class Changed(Struct, frozen=True):
     """A hint for somebody who shows it: fetch it again."""
 
-    kind: Literal["session", "run", "group"]
+    kind: Literal["session", "run", "group", "all"]
+    """`all`: hints may have been lost, so whatever is shown."""
     id: str

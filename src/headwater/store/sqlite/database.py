@@ -73,6 +73,9 @@ class SqliteTables(SqliteSessions):
         row = self._sql("SELECT record FROM worker WHERE id = ?", (worker_id,)).fetchone()
         return None if row is None else decode_worker(row[0])
 
+    # A writer is alone.
+    hold_worker = lock_worker = worker
+
     async def workers(self) -> list[Worker]:
         return [decode_worker(record) for (record,) in self._sql("SELECT record FROM worker ORDER BY rowid")]
 
@@ -169,7 +172,7 @@ class SqliteDatabase:
     def attach(self, hub: Hub) -> None:
         self._hubs.append(hub)
 
-    def close(self, hub: Hub) -> None:
+    async def close(self, hub: Hub) -> None:
         self._hubs.remove(hub)
         self._reader.close()
         self._writer.close()

@@ -17,6 +17,8 @@ class SqliteRuns:
         row = self._sql("SELECT record FROM run WHERE id = ?", (run_id,)).fetchone()
         return None if row is None else decode_run(row[0])
 
+    lock_run = run
+
     async def add_run(self, run: Run, body: RunBody) -> None:
         self._sql(
             """INSERT INTO run (id, owner, session_id, created_at, state, status, worker_id, ended_at, has_log, record)
