@@ -18,9 +18,9 @@ from headwater.store.engine.core import fenced, lost
 from headwater.store.framing import pack
 from headwater.store.news import Hub, News
 from headwater.store.results import Batch
+from headwater.store.rows import decode_key, decode_message, decode_worker, encode
 from headwater.store.sqlite.connection import Durability, connect, prepare, translated
 from headwater.store.sqlite.lock import FileLock
-from headwater.store.sqlite.rows import decode_key, decode_message, decode_worker, encode
 from headwater.store.sqlite.schema import migrate
 from headwater.store.sqlite.sessions import SqliteSessions
 from headwater.store.tables import Tables

@@ -6,7 +6,7 @@ from headwater.lifecycle import status
 from headwater.records import Approval, Reservation, Run, RunBody
 from headwater.store.framing import pack, unpack
 from headwater.store.results import Batch, Page
-from headwater.store.sqlite.rows import decode_approval, decode_body, decode_reservation, decode_run, encode
+from headwater.store.rows import decode_approval, decode_body, decode_reservation, decode_run, encode
 
 
 class SqliteRuns:
