@@ -1,0 +1,65 @@
+"""Workers on one Postgres, each with connections of its own, as processes have."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from headwater.store.base import Store
+from headwater.store.engine import Engine
+from headwater.store.postgres import join
+from headwater.store.postgres.connection import Address
+from headwater.store.postgres.database import PostgresDatabase
+from headwater.store.postgres.listener import Pace
+from headwater.store.postgres.schema import migrate
+from headwater.testing.clock import ManualClock
+from headwater.testing.postgres import PostgresServer
+
+# Whoever waits for a look, waits for ever: letters are to do.
+ONLY_LETTERS = Pace(hearing_s=3600.0, deaf_s=3600.0)
+
+_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'headwater' AND tablename <> 'migration'"
+
+
+def emptied(server: PostgresServer, name: str = "tests") -> str:
+    """The url of a database in which there is nothing."""
+    server.do(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", f"CREATE DATABASE {name}")
+    return server.url(name)
+
+
+class PostgresBackend:
+    def __init__(self, url: str, *, seed: int = 1, pace: Pace = ONLY_LETTERS) -> None:
+        self.clock = ManualClock()
+        self.url = url
+        self.pace = pace
+        self._random = random.Random(seed)
+        self._databases: list[PostgresDatabase] = []
+        self._stores: list[Engine] = []
+
+    @property
+    def database(self) -> PostgresDatabase:
+        return self._databases[-1]
+
+    async def worker(self) -> Store:
+        address = Address(self.url)
+        if not self._databases:
+            await migrate(address)
+            with self.sql() as connection:
+                found = connection.execute(_TABLES).fetchall()
+                connection.execute(f"TRUNCATE {', '.join(f'headwater.{name}' for (name,) in found)}")
+        self._databases.append(PostgresDatabase(address, self._random.randbytes, self.pace))
+        self._stores.append(await join(self.database, "here", self.clock, self._random.randbytes))
+        return self._stores[-1]
+
+    @contextmanager
+    def sql(self) -> Iterator[psycopg.Connection]:
+        """A way in that is no worker's."""
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            yield connection
+
+    async def close(self) -> None:
+        """As when all of their processes end: nothing is said."""
+        for store, database in zip(self._stores, self._databases, strict=True):
+            if store._hub in database._hubs:
+                await database.close(store._hub)
