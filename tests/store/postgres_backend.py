@@ -10,7 +10,7 @@ from headwater.store.base import Store
 from headwater.store.engine import Engine
 from headwater.store.postgres import join
 from headwater.store.postgres.connection import Address
-from headwater.store.postgres.database import PostgresDatabase
+from headwater.store.postgres.database import Patience, PostgresDatabase
 from headwater.store.postgres.listener import Pace
 from headwater.store.postgres.schema import migrate
 from headwater.testing.clock import ManualClock
@@ -29,10 +29,21 @@ def emptied(server: PostgresServer, name: str = "tests") -> str:
 
 
 class PostgresBackend:
-    def __init__(self, url: str, *, seed: int = 1, pace: Pace = ONLY_LETTERS) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        seed: int = 1,
+        pace: Pace = ONLY_LETTERS,
+        patience: Patience = Patience(),
+        by_proxy: str | None = None,
+    ) -> None:
+        """`by_proxy`: the url that the workers use."""
         self.clock = ManualClock()
         self.url = url
+        self._workers_url = by_proxy or url
         self.pace = pace
+        self.patience = patience
         self._random = random.Random(seed)
         self._databases: list[PostgresDatabase] = []
         self._stores: list[Engine] = []
@@ -42,13 +53,13 @@ class PostgresBackend:
         return self._databases[-1]
 
     async def worker(self) -> Store:
-        address = Address(self.url)
+        address = Address(self._workers_url)
         if not self._databases:
             await migrate(address)
             with self.sql() as connection:
                 found = connection.execute(_TABLES).fetchall()
                 connection.execute(f"TRUNCATE {', '.join(f'headwater.{name}' for (name,) in found)}")
-        self._databases.append(PostgresDatabase(address, self._random.randbytes, self.pace))
+        self._databases.append(PostgresDatabase(address, self._random.randbytes, self.pace, self.patience))
         self._stores.append(await join(self.database, "here", self.clock, self._random.randbytes))
         return self._stores[-1]
 

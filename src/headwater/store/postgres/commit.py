@@ -48,8 +48,9 @@ WHERE EXISTS (
 class Commits:
     """One at a time, on a connection of its own: nothing else holds it up."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, keep_s: float = KEEP_S) -> None:
         self._address = address
+        self._keep_s = keep_s
         self._pool = Pool(address, 1)
 
     async def keep(self, worker_id: str, batches: Sequence[Batch]) -> Troubles:
@@ -62,7 +63,7 @@ class Commits:
             "data": byteas([pack(batch.entries) for batch in batches]),
         }
         try:
-            async with asyncio.timeout(KEEP_S):
+            async with asyncio.timeout(self._keep_s):
                 while True:
                     try:
                         return await self._keep(worker_id, run_ids, values)
@@ -70,7 +71,7 @@ class Commits:
                         await asyncio.sleep(RETRY_S)
         except TimeoutError:
             raise StoreError(
-                f"{self._address.name} could not be reached for {KEEP_S:.0f} s, and whether it has kept what it was "
+                f"{self._address.name} could not be reached for {self._keep_s} s, and whether it has kept what it was "
                 "sent can't be known; what there is of the run so far can be, when it ends",
                 trouble="unreachable",
             ) from None

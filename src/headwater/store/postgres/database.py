@@ -9,15 +9,17 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
+from msgspec import Struct
+
 from headwater.store.news import Hub, News
-from headwater.store.postgres.commit import Commits
+from headwater.store.postgres.commit import KEEP_S, Commits
 from headwater.store.postgres.connection import Address
 from headwater.store.postgres.glance import Glance
 from headwater.store.postgres.listener import Listener, Pace
-from headwater.store.postgres.pool import Pool
+from headwater.store.postgres.pool import CONNECT_S, Pool
 from headwater.store.postgres.post import Post
 from headwater.store.postgres.tables import INDEXED_AT_ONCE, PostgresTables
-from headwater.store.postgres.transactions import Transactions
+from headwater.store.postgres.transactions import FATE_S, Transactions
 from headwater.store.results import Batch
 from headwater.store.tables import Tables
 from headwater.store.writer import Troubles
@@ -26,16 +28,30 @@ CONNECTIONS: Final = 8
 """Of a worker, for what is asked of it; three more for the rest."""
 
 
+class Patience(Struct, frozen=True):
+    """How long it is tried to reach a server that went away."""
+
+    connect_s: float = CONNECT_S
+    keep_s: float = KEEP_S
+    fate_s: float = FATE_S
+
+
 class PostgresDatabase:
     alone = False
 
-    def __init__(self, address: Address, entropy: Callable[[int], bytes], pace: Pace = Pace()) -> None:
+    def __init__(
+        self,
+        address: Address,
+        entropy: Callable[[int], bytes],
+        pace: Pace = Pace(),
+        patience: Patience = Patience(),
+    ) -> None:
         self._address = address
         self._pace = pace
-        self._pool = Pool(address, CONNECTIONS)
-        self._transactions = Transactions(address, self._pool)
-        self._commits = Commits(address)
-        self._news_pool = Pool(address, 1)
+        self._pool = Pool(address, CONNECTIONS, connect_s=patience.connect_s)
+        self._transactions = Transactions(address, self._pool, patience.fate_s)
+        self._commits = Commits(address, patience.keep_s)
+        self._news_pool = Pool(address, 1, connect_s=patience.connect_s)
         self._post = Post(address, self._news_pool, entropy(8).hex())
         self._hubs: dict[Hub, tuple[Listener, asyncio.Task[None]]] = {}
 

@@ -46,7 +46,14 @@ class Listener:
         """It listens, or can't: in any case nothing has been missed before."""
 
     async def run(self) -> None:
-        """For ever."""
+        """Until it is cancelled."""
+        try:
+            await self._run()
+        finally:
+            if self._looking is not None:
+                self._looking.cancel()
+
+    async def _run(self) -> None:
         hears = True
         while True:
             try:

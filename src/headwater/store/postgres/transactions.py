@@ -22,9 +22,10 @@ _FATE_GAP_S: Final = 0.1
 
 
 class Transactions:
-    def __init__(self, address: Address, pool: Pool) -> None:
+    def __init__(self, address: Address, pool: Pool, fate_s: float = FATE_S) -> None:
         self._address = address
         self._pool = pool
+        self._fate_s = fate_s
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Connection]:
@@ -61,7 +62,7 @@ class Transactions:
     async def committed(self, number: str) -> bool:
         """What became of a transaction whose connection broke. Raises `StoreError` if that can't be learned."""
         loop = asyncio.get_running_loop()
-        until_s = loop.time() + FATE_S
+        until_s = loop.time() + self._fate_s
         while True:
             status = await self._status(number)
             if status in ("committed", "aborted"):
