@@ -7,7 +7,6 @@ from contextlib import contextmanager
 import psycopg
 
 from headwater.store.base import Store
-from headwater.store.engine import Engine
 from headwater.store.postgres import join
 from headwater.store.postgres.connection import Address
 from headwater.store.postgres.database import Patience, PostgresDatabase
@@ -46,7 +45,6 @@ class PostgresBackend:
         self.patience = patience
         self._random = random.Random(seed)
         self._databases: list[PostgresDatabase] = []
-        self._stores: list[Engine] = []
 
     @property
     def database(self) -> PostgresDatabase:
@@ -60,8 +58,7 @@ class PostgresBackend:
                 found = connection.execute(_TABLES).fetchall()
                 connection.execute(f"TRUNCATE {', '.join(f'headwater.{name}' for (name,) in found)}")
         self._databases.append(PostgresDatabase(address, self._random.randbytes, self.pace, self.patience))
-        self._stores.append(await join(self.database, "here", self.clock, self._random.randbytes))
-        return self._stores[-1]
+        return await join(self.database, "here", self.clock, self._random.randbytes)
 
     @contextmanager
     def sql(self) -> Iterator[psycopg.Connection]:
@@ -71,6 +68,5 @@ class PostgresBackend:
 
     async def close(self) -> None:
         """As when all of their processes end: nothing is said."""
-        for store, database in zip(self._stores, self._databases, strict=True):
-            if store._hub in database._hubs:
-                await database.close(store._hub)
+        for database in self._databases:
+            await database.abandon()

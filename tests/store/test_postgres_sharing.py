@@ -9,7 +9,7 @@ import pytest
 
 from headwater.errors import StoreError
 from headwater.events import Completed, Interrupted, decode_entry
-from headwater.records import IdempotencyKey, Run
+from headwater.records import Group, IdempotencyKey, Run, StopRequest
 from headwater.store.base import Store
 from headwater.store.news import News
 from headwater.store.postgres.database import PostgresDatabase
@@ -20,6 +20,7 @@ from headwater.testing.postgres import PostgresServer
 from headwater.testing.store_suite.making import (
     OWNER,
     a_run,
+    a_session,
     answered,
     ended,
     ended_well,
@@ -180,8 +181,6 @@ async def test_what_is_asked_again_with_the_same_key_at_the_same_moment_is_start
 
 async def test_a_stop_and_an_end_at_the_same_moment_leave_the_end_standing(backend: PostgresBackend) -> None:
     """C47."""
-    from headwater.records import StopRequest
-
     first, second = await backend.worker(), await backend.worker()
     runs = [(await started(first)).run for _ in range(20)]
     await asyncio.gather(
@@ -210,18 +209,31 @@ async def test_a_run_that_is_adopted_while_it_ends_leaves_its_message_with_its_n
     assert await store.session("local", "s") is None
 
 
-async def test_a_deadlock_is_dissolved_and_both_get_through(backend: PostgresBackend) -> None:
-    """Panes are locked in the order of their group; in two groups it may differ."""
-    from headwater.records import Group
-    from headwater.testing.store_suite.making import a_session
+async def test_a_write_that_is_the_victim_of_a_deadlock_is_done_again(backend: PostgresBackend) -> None:
+    store = await backend.worker()
+    panes = tuple(a_session(id=f"p{n}") for n in range(2))
+    await store.create_group(Group(id="g", owner=OWNER, created_at=1.0, session_ids=("p0", "p1")), panes)
+    want = "SELECT FROM headwater.session WHERE id = %s FOR UPDATE"
+    with backend.sql() as holding, backend.sql() as looking:
+        # Whoever has waited for that long first is the victim.
+        holding.execute("SET deadlock_timeout = '60s'")
+        holding.autocommit = False
+        holding.execute(want, ("p1",))
+        picking = asyncio.create_task(store.pick(OWNER, "g", "p0"))
+        await somebody_waits(looking)
+        await asyncio.to_thread(holding.execute, want, ("p0",))
+        holding.rollback()
+    picked = await picking
+    assert isinstance(picked, Group)
+    assert picked.picked_id == "p0"
 
+
+async def test_groups_that_have_their_panes_in_another_order_are_picked_from_at_once(backend: PostgresBackend) -> None:
     stores = [await backend.worker() for _ in range(2)]
-    panes = [a_session(id=f"p{n}") for n in range(2)]
-    for name, order in (("one", (0, 1)), ("two", (1, 0))):
-        ids = tuple(panes[n].id for n in order)
-        await stores[0].create_group(Group(id=name, owner=OWNER, created_at=1.0, session_ids=ids), tuple(panes))
-    picks = [stores[n % 2].pick(OWNER, ("one", "two")[n % 2], "p0") for n in range(20)]
-    found = await asyncio.gather(*picks)
+    panes = tuple(a_session(id=f"p{n}") for n in range(2))
+    for name, ids in (("one", ("p0", "p1")), ("two", ("p1", "p0"))):
+        await stores[0].create_group(Group(id=name, owner=OWNER, created_at=1.0, session_ids=ids), panes)
+    found = await asyncio.gather(*(stores[n % 2].pick(OWNER, ("one", "two")[n % 2], "p0") for n in range(20)))
     assert all(isinstance(result, Group) for result in found)
 
 
@@ -285,11 +297,11 @@ async def test_what_was_never_written_by_a_worker_is_not_heard(backend: Postgres
 
 async def test_who_looks_tells_of_what_has_changed_and_nothing_else(postgres: PostgresServer) -> None:
     backend = PostgresBackend(postgres.url(), pace=Pace(0.02, 0.02))
-    first, second = await backend.worker(), await backend.worker()
-    runs = [(await started(first)).run for _ in range(2)]
+    store = await backend.worker()
+    runs = [(await started(store)).run for _ in range(2)]
     told: asyncio.Queue[str] = asyncio.Queue()
     for run in runs:
-        second.watch_run(run.id, _teller(told, run.id))
+        store.watch_run(run.id, _teller(told, run.id))
     # Each is new to it, once.
     assert {await told.get(), await told.get()} == {run.id for run in runs}
     with backend.sql() as connection:

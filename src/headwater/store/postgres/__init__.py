@@ -28,6 +28,10 @@ async def join(
     visiting: bool = False,
 ) -> Engine:
     store = Engine(database, make_id("wrk", int(clock.unix_s() * 1000), entropy(10)), clock, entropy)
-    await store.join(address, visiting=visiting)
-    await database.listening()
+    try:
+        await store.join(address, visiting=visiting)
+        await database.listening()
+    except BaseException:
+        await database.abandon()
+        raise
     return store

@@ -62,19 +62,18 @@ class Commits:
             "lasts": int4s([batch.last_seq for batch in batches]),
             "data": byteas([pack(batch.entries) for batch in batches]),
         }
+        trouble = StoreError(f"{self._address.name} does not answer", trouble="unreachable")
         try:
             async with asyncio.timeout(self._keep_s):
                 while True:
                     try:
                         return await self._keep(worker_id, run_ids, values)
-                    except Undone:
-                        await asyncio.sleep(RETRY_S)
+                    except Undone as error:
+                        trouble = error
+                    await asyncio.sleep(RETRY_S)
         except TimeoutError:
-            raise StoreError(
-                f"{self._address.name} could not be reached for {self._keep_s} s, and whether it has kept what it was "
-                "sent can't be known; what there is of the run so far can be, when it ends",
-                trouble="unreachable",
-            ) from None
+            message = f"{trouble.message} (for {self._keep_s} s; whether what was sent was kept can't be known)"
+            raise StoreError(message, trouble=trouble.trouble) from None
 
     async def _keep(self, worker_id: str, run_ids: Sequence[str], values: Mapping[str, object]) -> Troubles:
         async with self._pool.connection() as connection:

@@ -40,7 +40,8 @@ _TROUBLES: Final[tuple[tuple[type[psycopg.Error], StoreTrouble, str], ...]] = (
     (psycopg.OperationalError, "unreachable", "{at} can't be reached: {error}"),
     (psycopg.Error, "unreachable", "{at} can't be used: {error}"),
 )
-_UNDONE: Final = (psycopg.OperationalError, psycopg.InterfaceError)
+# Tried again, on another connection: a server that has turned standby may have a successor.
+_UNDONE: Final = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
 
 
 class Address:
@@ -71,7 +72,7 @@ class Address:
     def trouble(self, error: psycopg.Error) -> StoreError:
         """A connection that breaks before it is told to commit takes everything with it."""
         found = next((trouble, text) for kind, trouble, text in _TROUBLES if isinstance(error, kind))
-        kind = Undone if isinstance(error, _UNDONE) and found[0] in ("locked", "unreachable") else StoreError
+        kind = Undone if isinstance(error, _UNDONE) and found[0] != "full" else StoreError
         return kind(found[1].format(at=self.name, error=str(error).strip()), trouble=found[0])
 
 

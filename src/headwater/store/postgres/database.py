@@ -89,6 +89,11 @@ class PostgresDatabase:
         for listener, _ in self._hubs.values():
             await listener.began.wait()
 
+    async def abandon(self) -> None:
+        """As when the process ends: nobody is told."""
+        for hub in list(self._hubs):
+            await self.close(hub)
+
     async def close(self, hub: Hub) -> None:
         _, listening = self._hubs.pop(hub)
         listening.cancel()

@@ -42,7 +42,7 @@ _decode: Final = msgspec.json.Decoder(Letter).decode
 def write(sender: str, news: News) -> list[str]:
     """The letters that say it."""
     letters = [_encode(_letter(sender, part)) for part in _parts(sender, news)]
-    if len(letters) > LETTERS:
+    if len(letters) > LETTERS or max(map(len, letters)) > LETTER_BYTES:
         letters = [_encode(Letter(sender, look=True))]
     return [letter.decode() for letter in letters]
 

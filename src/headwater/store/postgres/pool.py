@@ -41,6 +41,7 @@ class Pool:
             except StoreError as error:
                 if error.trouble == "read_only":
                     await connection.close()
+                    await self._drop_idle()
                 raise
             finally:
                 if usable(connection) and not self._closed:
@@ -82,6 +83,9 @@ class Pool:
     async def close(self) -> None:
         """What is in use is closed when it comes back."""
         self._closed = True
+        await self._drop_idle()
+
+    async def _drop_idle(self) -> None:
         while self._idle:
             await self._idle.pop().close()
 

@@ -245,10 +245,10 @@ async def end(tx: Transaction, ending: Ending) -> EndResult:
 async def _add_tail(tx: Transaction, tail: Batch, last_seq: int) -> None:
     """Entries that could not be told to be kept may have been all the same: they stand, and the tail goes on there."""
     there: list[bytes] = []
-    if 0 <= tail.first_seq <= last_seq:
+    if tail.first_seq <= last_seq:
         for batch in await tx.tables.batches(tail.run_id, tail.first_seq - 1, ALL_BYTES):
             there += batch.after(tail.first_seq - 1)
-    if tail.first_seq > last_seq + 1 or list(tail.entries[: len(there)]) != there:
+    if len(there) != last_seq + 1 - tail.first_seq or list(tail.entries[: len(there)]) != there:
         raise ValueError(f"the log of {tail.run_id} goes on at {last_seq + 1}, not at {tail.first_seq}")
     if len(there) < len(tail.entries):
         await tx.tables.add_batch(Batch(tail.run_id, last_seq + 1, tail.entries[len(there) :]))
