@@ -9,9 +9,10 @@ from datetime import datetime
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from headwater.accumulate import Accumulator
-from headwater.events import Event, Outcome
+from headwater.events import Event, Outcome, ReasoningDelta, TextDelta
 
 
 class Ended(Struct, frozen=True):
@@ -34,9 +35,18 @@ class Sink(Protocol):
 
 
 def emit(sink: Sink, *events: Event) -> None:
-    for event in events:
+    mended = [_mended(event) for event in events]
+    for event in mended:
         sink.fold.apply(event)
-    sink.take(events)
+    sink.take(mended)
+
+
+def _mended(event: Event) -> Event:
+    """Half a character, which Python can hold and no wire can: a source that is not ours may well say one."""
+    if isinstance(event, TextDelta | ReasoningDelta) and not event.text.isascii():
+        whole = event.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return event if whole == event.text else replace(event, text=whole)
+    return event
 
 
 class Source(Protocol):

@@ -69,6 +69,9 @@ class MemoryTables(MemorySessions):
     async def worker(self, worker_id: str) -> Worker | None:
         return self._workers.get(worker_id)
 
+    # A writer is alone.
+    hold_worker = lock_worker = worker
+
     async def workers(self) -> list[Worker]:
         return list(self._workers.values())
 
@@ -118,7 +121,7 @@ class MemoryDatabase(MemoryTables):
     def attach(self, hub: Hub) -> None:
         self._hubs.append(hub)
 
-    def close(self, hub: Hub) -> None:
+    async def close(self, hub: Hub) -> None:
         self._hubs.remove(hub)
 
 

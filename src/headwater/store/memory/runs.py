@@ -23,6 +23,8 @@ class MemoryRuns:
     async def run(self, run_id: str) -> Run | None:
         return self._runs.get(run_id)
 
+    lock_run = run
+
     async def add_run(self, run: Run, body: RunBody) -> None:
         self._bodies[run.id] = body
         await self.put_run(run)

@@ -174,7 +174,8 @@ async def pick(tx: Transaction, owner: str, group_id: str, session_id: str) -> G
         return Missing("group")
     if session_id not in group.session_ids:
         return Missing("session")
-    for pane_id in group.session_ids:
+    # In one order, whatever the group's, so that no two wait for each other.
+    for pane_id in sorted(group.session_ids):
         pane = await tx.tables.lock_session(owner, pane_id)
         if pane is not None:
             await tx.tables.put_session(replace(pane, hidden=pane_id != session_id))

@@ -18,9 +18,9 @@ from headwater.store.engine.core import fenced, lost
 from headwater.store.framing import pack
 from headwater.store.news import Hub, News
 from headwater.store.results import Batch
+from headwater.store.rows import decode_key, decode_worker, encode
 from headwater.store.sqlite.connection import Durability, connect, prepare, translated
 from headwater.store.sqlite.lock import FileLock
-from headwater.store.sqlite.rows import decode_key, decode_worker, encode
 from headwater.store.sqlite.schema import migrate
 from headwater.store.sqlite.search import forget_some, index_some, read_blob, search
 from headwater.store.sqlite.sessions import SqliteSessions
@@ -65,6 +65,9 @@ class SqliteTables(SqliteSessions):
     async def worker(self, worker_id: str) -> Worker | None:
         row = self._sql("SELECT record FROM worker WHERE id = ?", (worker_id,)).fetchone()
         return None if row is None else decode_worker(row[0])
+
+    # A writer is alone.
+    hold_worker = lock_worker = worker
 
     async def workers(self) -> list[Worker]:
         return [decode_worker(record) for (record,) in self._sql("SELECT record FROM worker ORDER BY rowid")]
@@ -174,7 +177,7 @@ class SqliteDatabase:
     def attach(self, hub: Hub) -> None:
         self._hubs.append(hub)
 
-    def close(self, hub: Hub) -> None:
+    async def close(self, hub: Hub) -> None:
         self._hubs.remove(hub)
         self._reader.close()
         self._writer.close()

@@ -6,7 +6,7 @@ from headwater.lifecycle import status
 from headwater.records import Approval, Reservation, Run, RunBody
 from headwater.store.framing import pack, unpack
 from headwater.store.results import Batch, Page
-from headwater.store.sqlite.rows import decode_approval, decode_body, decode_reservation, decode_run, encode
+from headwater.store.rows import decode_approval, decode_body, decode_reservation, decode_run, encode
 
 
 class SqliteRuns:
@@ -16,6 +16,8 @@ class SqliteRuns:
     async def run(self, run_id: str) -> Run | None:
         row = self._sql("SELECT record FROM run WHERE id = ?", (run_id,)).fetchone()
         return None if row is None else decode_run(row[0])
+
+    lock_run = run
 
     async def add_run(self, run: Run, body: RunBody) -> None:
         self._sql(

@@ -8,7 +8,7 @@ from typing import Any, Final
 import apsw
 
 from headwater.records import Blob, SearchHit
-from headwater.store.sqlite.rows import decode_message, decode_session
+from headwater.store.rows import decode_message, decode_session
 from headwater.store.words import snippet, text_of, words_of
 
 INDEXED_AT_ONCE: Final = 10

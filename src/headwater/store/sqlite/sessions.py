@@ -13,7 +13,7 @@ from headwater.records import (
     Under,
 )
 from headwater.store.results import Page
-from headwater.store.sqlite.rows import (
+from headwater.store.rows import (
     QueuedBody,
     decode_group,
     decode_message,
