@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from headwater.errors import CallerError
+from headwater.errors import CallerError, StoreError
 from headwater.events import (
     Completed,
     Failed,
@@ -147,6 +147,8 @@ class TestUnrecorded:
             assert entries is not None
             assert entries[-1].event == TextDelta("now")
             assert live.log.after(-1) is None
+            with pytest.raises(StoreError):
+                staged.runs.follower(OWNER, run.id).take_nowait()
             live.pause()
             assert puppet.paused
             live.resume()

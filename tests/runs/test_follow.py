@@ -120,3 +120,14 @@ class TestFollowing:
             assert TextDelta("a") in taken
             assert follower.ended
             follower.leave()
+
+    async def test_a_follower_of_what_was_deleted_is_told(self, make_store: MakeStore) -> None:
+        async with stage(make_store) as staged:
+            run_id, puppet = await staged.begin(session_id="s")
+            puppet.suspend()
+            await staged.settled(lambda: staged.runs.live(run_id) is None)
+            following = asyncio.create_task(staged.events(run_id))
+            await asyncio.sleep(0.05)
+            assert await staged.store.delete_session(OWNER, "s") is None
+            with pytest.raises(StoreError):
+                await following

@@ -67,6 +67,11 @@ class Follower:
             raise live.trouble
         if live.lost:
             return None
+        if not live.run.recorded:
+            # Nobody else has its log, and what was taken is gone: it is for the first one who follows it.
+            live.reader = live.reader or self
+            if live.reader is not self:
+                raise GoneError(self.run_id)
         entries = live.log.after(self.cursor)
         if entries:
             self._advance(entries)

@@ -64,6 +64,8 @@ class LiveRun:
         """It is not ours any more: what there is to know is in the store."""
         self.take_next = True
         """Whoever is next in the queue is begun by this worker; not while it shuts down."""
+        self.reader: object = None
+        """Who follows it, if it is not recorded."""
         self.upstream_closed: bool | Literal["unknown"] = True
         self.last_event_s = habits.clock.now_s()
         self._habits = habits
