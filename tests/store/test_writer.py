@@ -157,6 +157,23 @@ async def test_what_came_behind_entries_that_are_refused_is_refused_with_them() 
     assert told[3:] == [("third", -1, FULL)]
 
 
+async def test_somebody_who_breaks_when_told_keeps_nobody_else_from_it() -> None:
+    disk = Disk()
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+    broken = RuntimeError("of the test")
+    told: list[int] = []
+
+    def breaks(kept_seq: int, trouble: StoreError | None) -> None:
+        raise broken
+
+    for run_id, committed in (("a", breaks), ("b", lambda kept_seq, _: told.append(kept_seq))):
+        disk.writer.own(run_id, -1)
+        disk.writer.append(tokens(run_id, 0), committed)
+    disk.writer.flush()
+    assert (told, reported) == ([0], [broken])
+
+
 async def test_one_who_is_told_for_both_is_told_of_a_refusal_once() -> None:
     disk = SlowDisk()
     told: list[object] = []
@@ -194,7 +211,8 @@ async def test_nothing_stays_of_a_run_that_was_given_up() -> None:
     disk.writer.append(tokens("a", 0), lambda *_: None)
     disk.writer.disown("a")
     assert len(disk.writer) == 0
-    disk.writer.flush()
+    for _ in range(2):
+        disk.writer.flush()
     assert disk.commits == []
 
 
