@@ -304,6 +304,7 @@ async def test_not_a_word_of_a_deleted_session_is_left_in_the_file(tmp_path: Pat
     await ended(store, run.id, messages=(answered("a zebrafish, not indexed yet"),))
     await store.delete_session(OWNER, "s")
     assert len(await store.search(OWNER, "stickleback")) == 1
+    await store.tidy(1e9)
     await store.close()
     assert b"ebrafis" not in backend.path.read_bytes()
     assert b"ticklebac" in backend.path.read_bytes()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -157,23 +158,6 @@ async def test_what_came_behind_entries_that_are_refused_is_refused_with_them() 
     assert told[3:] == [("third", -1, FULL)]
 
 
-async def test_somebody_who_breaks_when_told_keeps_nobody_else_from_it() -> None:
-    disk = Disk()
-    reported: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
-    broken = RuntimeError("of the test")
-    told: list[int] = []
-
-    def breaks(kept_seq: int, trouble: StoreError | None) -> None:
-        raise broken
-
-    for run_id, committed in (("a", breaks), ("b", lambda kept_seq, _: told.append(kept_seq))):
-        disk.writer.own(run_id, -1)
-        disk.writer.append(tokens(run_id, 0), committed)
-    disk.writer.flush()
-    assert (told, reported) == ([0], [broken])
-
-
 async def test_one_who_is_told_for_both_is_told_of_a_refusal_once() -> None:
     disk = SlowDisk()
     told: list[object] = []
@@ -202,6 +186,23 @@ async def test_an_ending_waits_for_all_that_was_handed_over() -> None:
     assert not settling.done()
     future.set_result({})
     await settling
+
+
+async def test_one_that_breaks_when_told_keeps_nobody_else_from_it() -> None:
+    disk = Disk()
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    told: list[tuple[int, StoreError | None]] = []
+
+    def broken(kept_seq: int, trouble: StoreError | None) -> None:
+        raise RuntimeError("of the test")
+
+    for run_id in ("a", "b"):
+        disk.writer.own(run_id, -1)
+    disk.writer.append(tokens("a", 0), broken)
+    disk.writer.append(tokens("b", 0), lambda *args: told.append(args))
+    disk.writer.flush()
+    assert (told, disk.told, len(reported)) == ([(0, None)], ["a", "b"], 1)
 
 
 async def test_nothing_stays_of_a_run_that_was_given_up() -> None:

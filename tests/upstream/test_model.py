@@ -19,6 +19,7 @@ REFUSED = Failed("upstream_unreachable", "Connection refused.", retryable=True)
 ERROR_FRAME = Answer([Send(b'data: {"error": {"message": "Connection lost"}}\n\n'), End()])
 NO_JSON = Answer([Send(b"data: {nonsense\n\n"), End()])
 BUSY = refusal(429, "Slow down.")
+CUT_AFTER_RE = Answer([*text("re"), Cut()])
 
 
 async def test_an_answer_is_delivered_as_it_comes() -> None:
@@ -206,6 +207,32 @@ class TestAfterSomethingWasDelivered:
         stage = Stage([CUT], prefill="assistant", continuations=2)
         assert isinstance(await stage.outcome(may_continue=True), Failed)
         assert stage.asked == [3]
+
+
+class TestGoingOnWithAnEarlierMessage:
+    """C27: `/continue`: a new message, which begins where the old one ended."""
+
+    CUT = Assistant((Text("Hi the"),))
+
+    async def test_with_prefill(self) -> None:
+        stage = Stage([Answer([*text("re."), *DONE])], prefill="assistant")
+        assert await stage.outcome(goes_on=self.CUT) == Completed("stop")
+        assert stage.heard.fold.message().text == "re."
+        assert stage.upstreams[0].asked[0].body["messages"][-1] == {"role": "assistant", "content": "Hi the"}
+
+    async def test_and_cut_again(self) -> None:
+        stage = Stage([CUT_AFTER_RE, Answer([*text(" you."), *DONE])], prefill="assistant")
+        assert await stage.outcome(goes_on=self.CUT, may_continue=True) == Completed("stop")
+        assert stage.heard.fold.message().text == "re you."
+        assert stage.upstreams[0].asked[1].body["messages"][-1]["content"] == "Hi there"
+
+    async def test_without_prefill(self) -> None:
+        stage = Stage([CUT_AFTER_RE, Answer([*text(" you."), *DONE])])
+        assert await stage.outcome(goes_on=self.CUT, may_continue=True) == Completed("stop")
+        first, second = (asked.body["messages"] for asked in stage.upstreams[0].asked)
+        instruction = {"role": "user", "content": INSTRUCTION}
+        assert first[1:] == [{"role": "assistant", "content": "Hi the"}, instruction]
+        assert second[1:] == [*first[1:], {"role": "assistant", "content": "re"}, instruction]
 
 
 class TestStalls:

@@ -143,6 +143,9 @@ class ModelSettings(Section, frozen=True, kw_only=True):
     fallbacks: Annotated[tuple[Name, ...], about("other models, asked in turn")] = ()
     prefill: Annotated[Prefill | None, about("where it differs from its upstream's")] = None
     max_tokens: Annotated[PositiveCount | None, about("told to a dialect that must be told a limit")] = None
+    context_tokens: Annotated[
+        PositiveCount | None, about("what fits into its context; the oldest of a session is left out beyond it")
+    ] = None
     thinking: Annotated[
         Literal["adaptive", "budget", "none"] | None, about("how it is asked to; not set: as its provider is known")
     ] = None

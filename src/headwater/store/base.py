@@ -49,7 +49,7 @@ from headwater.store.results import (
 
 Unwatch = Callable[[], None]
 
-READ_BYTES: Final = 1 << 18
+READ_BYTES: Final = 1 << 16
 
 
 class RunStore(Protocol):

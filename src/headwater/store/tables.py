@@ -125,12 +125,8 @@ class SessionTables(Protocol):
 
     async def put_group(self, group: Group) -> None: ...
 
-    async def search(self, owner: str, words: str, limit: int) -> list[SearchHit]: ...
-
 
 class OtherTables(Protocol):
-    async def blob(self, owner: str, hash: str) -> Blob | None: ...
-
     async def put_blob(self, owner: str, blob: Blob, at: float) -> None: ...
 
     async def drop_blobs(self, unused_since: float) -> None:
@@ -184,6 +180,13 @@ class Database(Protocol):
 
     async def index(self) -> None:
         """Let search know of what has come since the last time."""
+
+    async def forget(self) -> None:
+        """Let nothing be left in what search knows of what was deleted."""
+
+    async def search(self, owner: str, words: str, limit: int) -> list[SearchHit]: ...
+
+    async def blob(self, owner: str, hash: str) -> Blob | None: ...
 
     def attach(self, hub: Hub) -> None:
         """Where this worker's watchers are."""

@@ -34,9 +34,16 @@ class Model:
     """What a client's name for a model leads to: a route, and others for when it fails."""
 
     def __init__(
-        self, routes: Sequence[Route], clock: Clock, sweep: Sweep, jitter: Callable[[], float] = random.random
+        self,
+        routes: Sequence[Route],
+        clock: Clock,
+        sweep: Sweep,
+        jitter: Callable[[], float] = random.random,
+        context_tokens: int | None = None,
     ) -> None:
         self.routes = routes
+        self.context_tokens = context_tokens
+        """What fits into its context; None: not known."""
         self.clock = clock
         self.sweep = sweep
         self.jitter = jitter
@@ -47,9 +54,18 @@ class Model:
             if note.refuse:
                 raise CallerError(f"{note.field}: {note.text}", code="unsupported_parameter", param=note.field)
 
-    def turn(self, request: Request, *, call_id_prefix: str, turn: int = 0, may_continue: bool = False) -> "ModelTurn":
+    def turn(
+        self,
+        request: Request,
+        *,
+        call_id_prefix: str,
+        turn: int = 0,
+        may_continue: bool = False,
+        goes_on: Assistant | None = None,
+    ) -> "ModelTurn":
+        """`goes_on`: an earlier message that was cut, which this turn goes on with in one of its own."""
         self.check(request)
-        return ModelTurn(self, request, call_id_prefix=call_id_prefix, turn=turn, may_continue=may_continue)
+        return ModelTurn(self, request, call_id_prefix, turn, may_continue, goes_on)
 
 
 class _Plan(Struct):
@@ -71,7 +87,15 @@ class _Plan(Struct):
 class ModelTurn:
     """A `Source`."""
 
-    def __init__(self, model: Model, request: Request, *, call_id_prefix: str, turn: int, may_continue: bool) -> None:
+    def __init__(
+        self,
+        model: Model,
+        request: Request,
+        call_id_prefix: str,
+        turn: int,
+        may_continue: bool,
+        goes_on: Assistant | None,
+    ) -> None:
         self._model = model
         self._clock = model.clock
         self._request = request
@@ -80,8 +104,9 @@ class ModelTurn:
         """Counts on when a cut message had to be continued by another."""
         self._may_continue = may_continue
         self._continuations = 0
+        self._goes_on = goes_on
         self._partial: Assistant | None = None
-        """What the next attempt goes on after."""
+        """What of this turn the next attempt goes on after."""
         self._attempts = 0
         self._told: set[Note] = set()
         self._attempt: Attempt | None = None
@@ -175,8 +200,10 @@ class ModelTurn:
             return
         text = "The answer was cut off. This model can't go on within it, and was asked to go on in a new message."
         emit(sink, Notice("continued", text))
+        if self._goes_on is not None:
+            self._request = continued(self._request, self._goes_on, "none")
         self._request = continued(self._request, partial, "none")
-        self._partial = None
+        self._partial = self._goes_on = None
         self.turn += 1
 
     # ------------------------------------------------------------------ asking
@@ -199,9 +226,9 @@ class ModelTurn:
             name=endpoint.name,
             dialect=endpoint.dialect.name,
             opener=endpoint.opener,
-            body=self._body(route, partial, streamed=plan.streamed),
+            body=self._body(route, streamed=plan.streamed),
             key=plan.key,
-            decoder=self._decoder(route, partial),
+            decoder=self._decoder(route),
             rules=endpoint.rules,
             think_tags=endpoint.think_tags,
             limit_bytes=endpoint.limit_bytes,
@@ -217,19 +244,27 @@ class ModelTurn:
         emit(sink, report.ended)
         return report
 
-    def _body(self, route: Route, partial: Assistant | None, *, streamed: bool) -> bytes:
+    def _body(self, route: Route, *, streamed: bool) -> bytes:
         target = replace(route.target, stream=streamed)
-        if partial is None:
+        before = self._before()
+        if before is None:
             return route.endpoint.dialect.render(self._request, target)
-        body = route.endpoint.dialect.render(continued(self._request, partial, route.prefill), target)
+        body = route.endpoint.dialect.render(continued(self._request, before, route.prefill), target)
         return with_prefix_flag(body, route.prefix_flag) if route.prefill == "prefix_flag" else body
 
-    def _decoder(self, route: Route, partial: Assistant | None) -> Decoder:
+    def _before(self) -> Assistant | None:
+        """The text that the next attempt goes on after: of an earlier message, and of this one."""
+        if self._goes_on is None or self._partial is None:
+            return self._goes_on or self._partial
+        return replace(self._partial, parts=(*self._goes_on.parts, *self._partial.parts))
+
+    def _decoder(self, route: Route) -> Decoder:
         decoder = route.endpoint.dialect.decoder(f"{self._call_id_prefix}{self._attempts}_")
+        before = self._before()
         # Only the messages dialect takes no white space at the end of what is to be gone on with.
-        if partial is None or route.endpoint.dialect.name != "messages":
+        if before is None or route.prefill == "none" or route.endpoint.dialect.name != "messages":
             return decoder
-        return Seamed(decoder, trailing_space(partial.text))
+        return Seamed(decoder, trailing_space(before.text))
 
     def _not_carried(self, route: Route) -> list[Notice]:
         fresh = [note for note in _notes(route, self._request) if note not in self._told]

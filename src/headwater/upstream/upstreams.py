@@ -53,7 +53,8 @@ class Upstreams:
 
     def of(self, resolved: Resolved) -> Model:
         routes = [route(self._endpoints[one.upstream], one) for one in (resolved, *resolved.fallbacks)]
-        return Model(routes, self._clock, self.sweep, self._jitter)
+        window = resolved.model_settings.context_tokens if resolved.model_settings else None
+        return Model(routes, self._clock, self.sweep, self._jitter, window)
 
     async def close(self) -> None:
         await self.sweep.close()

@@ -38,8 +38,7 @@ class SessionEngine(Core):
 
     async def search(self, owner: str, words: str, limit: int = 20) -> tuple[SearchHit, ...]:
         await self._database.index()
-        async with self._database.reading() as tables:
-            return tuple(await tables.search(owner, words, limit))
+        return tuple(await self._database.search(owner, words, limit))
 
     def watch_owner(self, owner: str, told: Callable[[Changed], None]) -> Unwatch:
         return self._hub.owners.add(owner, told)
@@ -76,8 +75,7 @@ class SessionEngine(Core):
         await self._write(lambda tx: tx.tables.put_blob(owner, blob, tx.now))
 
     async def blob(self, owner: str, hash: str) -> Blob | None:
-        async with self._database.reading() as tables:
-            return await tables.blob(owner, hash)
+        return await self._database.blob(owner, hash)
 
     # ----------------------------------------------------------------- keys
 

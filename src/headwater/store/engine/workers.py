@@ -92,6 +92,7 @@ class WorkerEngine(RunEngine):
 
         old = await self._write(work)
         await self._database.index()
+        await self._database.forget()
         dropped = 0
         for run in old:
             # One at a time, so that nobody waits for long.

@@ -115,6 +115,9 @@ class MemoryDatabase(MemoryTables):
     async def index(self) -> None:
         """Search looks at the messages themselves."""
 
+    async def forget(self) -> None:
+        """They are gone."""
+
     def attach(self, hub: Hub) -> None:
         self._hubs.append(hub)
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from headwater.records import Blob, SearchHit
 from headwater.store.news import Hub, News
 from headwater.store.postgres.commit import KEEP_S, Commits
 from headwater.store.postgres.connection import Address
@@ -78,6 +79,17 @@ class PostgresDatabase:
         while more == INDEXED_AT_ONCE:
             async with self._transactions.writing() as connection:
                 more = await PostgresTables(connection).index_some()
+
+    async def forget(self) -> None:
+        """Postgres clears away by itself what was deleted."""
+
+    async def search(self, owner: str, words: str, limit: int) -> list[SearchHit]:
+        async with self._transactions.reading() as connection:
+            return await PostgresTables(connection).search(owner, words, limit)
+
+    async def blob(self, owner: str, hash: str) -> Blob | None:
+        async with self._transactions.reading() as connection:
+            return await PostgresTables(connection).blob(owner, hash)
 
     def attach(self, hub: Hub) -> None:
         glance = Glance(self._address, self._news_pool, hub)

@@ -92,10 +92,9 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         """CREATE TABLE key (
             id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, owner TEXT NOT NULL, record BLOB NOT NULL)""",
         """CREATE VIRTUAL TABLE found USING fts5 (text, content = '')""",
-        # Words of deleted messages go at once; with `contentless_delete` they would stay until a merge.
-        """INSERT INTO found (found, rank) VALUES ('secure-delete', 1)""",
-        """CREATE TABLE indexed (one INTEGER PRIMARY KEY CHECK (one = 1), message INTEGER NOT NULL)""",
-        """INSERT INTO indexed VALUES (1, 0)""",
+        # What search has seen, and whether words of deleted messages may still be in it.
+        """CREATE TABLE indexed (message INTEGER NOT NULL, stale INTEGER NOT NULL)""",
+        """INSERT INTO indexed VALUES (0, 0)""",
     ),
 )
 

@@ -7,7 +7,6 @@ from headwater.records import (
     Group,
     QueueEntry,
     Run,
-    SearchHit,
     Session,
     SessionMessage,
     SessionNotice,
@@ -25,7 +24,7 @@ from headwater.store.rows import (
     encode,
 )
 from headwater.store.sqlite.runs import SqliteRuns
-from headwater.store.words import snippet, text_of, words_of
+from headwater.store.words import text_of
 
 _SESSION: Final = "(SELECT n FROM session WHERE owner = ? AND id = ?)"
 # The record says whose it is, too.
@@ -75,6 +74,7 @@ class SqliteSessions(SqliteRuns):
         for n, record in rows:
             text = text_of(decode_message(record).message)
             self._sql("INSERT INTO found (found, rowid, text) VALUES ('delete', ?, ?)", (n, text))
+        self._sql("UPDATE indexed SET stale = stale OR ?", (bool(rows),))
 
     async def rename_owner(self, owner: str, of: str) -> int:
         whose = {"new": owner, "old": of}
@@ -153,7 +153,7 @@ class SqliteSessions(SqliteRuns):
         )
         self._sql("DELETE FROM queued WHERE run = (SELECT n FROM run WHERE id = ?)", (run_id,))
 
-    # ---------------------------------------------------- comparing, searching
+    # ------------------------------------------------------------ comparing
 
     async def group(self, owner: str, group_id: str) -> Group | None:
         row = self._sql("SELECT record FROM comparison WHERE owner = ? AND id = ?", (owner, group_id)).fetchone()
@@ -162,23 +162,6 @@ class SqliteSessions(SqliteRuns):
     async def put_group(self, group: Group) -> None:
         self._sql("REPLACE INTO comparison VALUES (?, ?, ?)", (group.owner, group.id, encode(group)))
 
-    async def search(self, owner: str, words: str, limit: int) -> list[SearchHit]:
-        wanted = [f'"{word}"' for word in words_of(words)]
-        if not wanted:
-            return []
-        rows = self._sql(
-            """SELECT session.record, message.record
-            FROM found JOIN message ON message.n = found.rowid JOIN session ON session.n = message.session
-            WHERE found MATCH ? AND session.owner = ? AND session.hidden = 0 ORDER BY rank LIMIT ?""",
-            (" ".join(wanted) + "*", owner, limit),
-        )
-        return [_hit(decode_session(session), decode_message(message), words) for session, message in rows]
-
 
 def _entry(run: Run, body: QueuedBody, position: int) -> QueueEntry:
     return QueueEntry(run=run, messages=body.messages, place=body.place, position=position)
-
-
-def _hit(session: Session, message: SessionMessage, words: str) -> SearchHit:
-    shown = snippet(text_of(message.message), words)
-    return SearchHit(session.id, message.id, session.title, shown, message.created_at)

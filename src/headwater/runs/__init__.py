@@ -1,0 +1,1 @@
+"""Runs: generations that are owned by one worker, committed before they are shown, and ended exactly once."""

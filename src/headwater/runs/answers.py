@@ -1,0 +1,74 @@
+"""What a model run asks, and of whom. Made once the session's lock is held: what was said before is all there."""
+
+from msgspec.structs import replace
+
+from headwater.conversation import Assistant, Message, Request
+from headwater.errors import CallerError
+from headwater.events import Notice
+from headwater.records import Run
+from headwater.sessions.sessions import Sessions
+from headwater.source import Ended, Sink, Source, Suspended, emit
+from headwater.store.base import Store
+from headwater.store.results import Missing
+from headwater.upstream.model import Model
+from headwater.upstream.upstreams import Upstreams
+
+
+class Answers:
+    """A `MakeSource` for runs that ask a model."""
+
+    def __init__(self, store: Store, sessions: Sessions, upstreams: Upstreams) -> None:
+        self._store = store
+        self._sessions = sessions
+        self._upstreams = upstreams
+
+    async def __call__(self, run: Run) -> Source:
+        """Raises `CallerError`."""
+        model = await self._upstreams.model(run.model)
+        body = await self._store.body(None, run.id)
+        request = Request(()) if body is None or body.request is None else body.request
+        if run.session_id is None:
+            earlier = await self._earlier(run)
+            return turn(run, model, replace(request, messages=(*earlier, *request.messages)))
+        built = await self._sessions.context(run, request, model.context_tokens)
+        if isinstance(built, Missing):
+            raise CallerError("The session was deleted.", status=404, code="not_found")
+        asked = turn(run, model, built.request, built.goes_on)
+        return asked if built.notice is None else Noted(asked, built.notice)
+
+    async def _earlier(self, run: Run) -> list[Message]:
+        """What was said in the runs that this one follows, outside of sessions; the oldest first."""
+        earlier: list[Message] = []
+        previous = run.previous_run_id
+        while previous is not None:
+            found = await self._store.run(run.owner, previous)
+            body = await self._store.body(run.owner, previous)
+            if found is None or body is None:
+                raise CallerError(f"{previous}, which this follows, was deleted.", status=404, code="not_found")
+            asked = () if body.request is None else body.request.messages
+            earlier = [*asked, *body.output, *earlier]
+            previous = found.previous_run_id
+        return earlier
+
+
+def turn(run: Run, model: Model, request: Request, goes_on: Assistant | None = None) -> Source:
+    prefix = f"call_{run.id.removeprefix('run_')}_"
+    return model.turn(request, call_id_prefix=prefix, may_continue=run.on_cut == "continue", goes_on=goes_on)
+
+
+class Noted:
+    """A source that has something to say first."""
+
+    def __init__(self, source: Source, notice: Notice) -> None:
+        self._source = source
+        self._notice = notice
+
+    async def run(self, sink: Sink) -> Ended | Suspended:
+        emit(sink, self._notice)
+        return await self._source.run(sink)
+
+    def pause(self) -> None:
+        self._source.pause()
+
+    def resume(self) -> None:
+        self._source.resume()

@@ -1,0 +1,154 @@
+"""A reader of a run's log, with a cursor: replay and live are the same code, wherever the run is.
+
+A follower holds no queue. It takes what lies past its cursor when it has time for it: from the memory of the worker
+that has the run if it is this one, else, and for what is older, from the store.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Protocol
+
+from headwater.errors import StoreError
+from headwater.events import Entry, Event, Outcome, RunEnded, decode_entry
+from headwater.runs.live import LiveRun
+from headwater.store.base import Store
+
+
+class Finder(Protocol):
+    """Where live runs are found: `Runs`."""
+
+    def live(self, run_id: str) -> LiveRun | None: ...
+
+
+class GoneError(StoreError):
+    """There is no such log: it was deleted, or dropped after its time."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"{run_id} has no log any more", trouble="lost")
+
+
+class Follower:
+    """`next` until it gives nothing. `leave` it when done."""
+
+    def __init__(self, finder: Finder, store: Store, owner: str | None, run_id: str, after: int = -1) -> None:
+        self.run_id = run_id
+        self.cursor = after
+        """The last that was taken."""
+        self._finder = finder
+        self._store = store
+        self._owner = owner
+        self._live: LiveRun | None = None
+        self._unwatch: Callable[[], None] | None = None
+        self._told: Callable[[], None] = self._wake
+        self._waking: asyncio.Future[None] | None = None
+        self._news = False
+        self.ended = False
+
+    def leave(self) -> None:
+        if self._unwatch is not None:
+            self._unwatch()
+            self._unwatch = self._live = None
+
+    def on_news(self, told: Callable[[], None]) -> None:
+        """Instead of waiting in `next`: be told, on the event loop, that `take_nowait` may have something."""
+        self._told = told
+        self._attach()
+
+    def take_nowait(self) -> Sequence[Entry] | None:
+        """What can be had at once, which may be nothing. None: it has to be read from the store, by `next`.
+
+        Raises the store's trouble, if it has any: an error that is no ending.
+        """
+        self._attach()
+        live = self._live
+        if live is None:
+            return None
+        if live.trouble is not None:
+            raise live.trouble
+        if live.lost:
+            return None
+        entries = live.log.after(self.cursor)
+        if entries:
+            self._advance(entries)
+            if not live.run.recorded:
+                live.log.forget(self.cursor)
+        elif live.run.outcome is not None and self.cursor >= live.log.last_seq:
+            self.ended = True
+        return entries
+
+    async def next(self) -> Sequence[Entry]:
+        """At least one entry, as soon as there is one; nothing after the end."""
+        while not self.ended:
+            self._attach()
+            self._news = False
+            entries = self.take_nowait()
+            if entries is None:
+                entries = await self._read()
+            if entries:
+                return entries
+            if not self._news and not self.ended:
+                await self._wait()
+        return ()
+
+    async def _read(self) -> Sequence[Entry]:
+        found = await self._store.read(self._owner, self.run_id, self.cursor)
+        if found is None or found.run.log_dropped:
+            raise GoneError(self.run_id)
+        lines = [line for batch in found.batches for line in batch.after(self.cursor)]
+        entries = [decode_entry(line) for line in lines]
+        if entries:
+            self._advance(entries)
+        elif found.run.outcome is not None:
+            self.ended = True
+        return entries
+
+    def _advance(self, entries: Sequence[Entry]) -> None:
+        self.cursor = entries[-1].seq
+        self.ended = type(entries[-1].event) is RunEnded
+
+    def _attach(self) -> None:
+        """Listen where the news is: at the live run if this worker has it, else at the store."""
+        live = self._finder.live(self.run_id)
+        if live is not None and self._owner not in (None, live.run.owner):
+            # Another's: as if it were not there, which is what the store will say.
+            live = None
+        known = self._live
+        if known is not None and not known.lost and live in (None, known):
+            # One that is over is read to its end from memory.
+            return
+        if known is None and live is None and self._unwatch is not None:
+            return
+        self.leave()
+        if live is None or live.lost:
+            self._unwatch = self._store.watch_run(self.run_id, self._on_news)
+        else:
+            self._live = live
+            self._unwatch = live.watch(self._on_news)
+
+    def _on_news(self) -> None:
+        self._news = True
+        self._told()
+
+    def _wake(self) -> None:
+        if self._waking is not None and not self._waking.done():
+            self._waking.set_result(None)
+
+    async def _wait(self) -> None:
+        # One future a follower: cancelling one that waits for a shared future would cancel it for all.
+        self._waking = asyncio.get_running_loop().create_future()
+        await self._waking
+
+
+async def follow(follower: Follower) -> AsyncIterator[Event]:
+    """All events from the cursor on."""
+    try:
+        while entries := await follower.next():
+            for entry in entries:
+                yield entry.event
+    finally:
+        follower.leave()
+
+
+def outcome_in(entries: Sequence[Entry]) -> Outcome | None:
+    last = entries[-1].event
+    return last.outcome if isinstance(last, RunEnded) else None

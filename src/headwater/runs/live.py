@@ -1,0 +1,284 @@
+"""A run while a worker has it: the source's events into the log, the log into the store, and one end.
+
+Only this decides how a live run ends: by the first of what its source says and what somebody asked for. What was asked
+for is noted before the source is cancelled; saving is nobody's to cancel.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from headwater.accumulate import Accumulator
+from headwater.clock import Clock
+from headwater.errors import CallerError, StoreError
+from headwater.events import Event, Failed, Interrupted, Outcome, RunEnded, RunStarted, Stopped
+from headwater.lifecycle import RunState
+from headwater.records import Run
+from headwater.runs.log import Log
+from headwater.sessions.leavings import answered_by, left
+from headwater.source import Ended, Source, Suspended, emit
+from headwater.store.base import Store
+from headwater.store.results import Batch, Ending, EndLost, EndStands, Started
+from headwater.turn import dropped_calls
+
+_log = logging.getLogger("headwater.runs")
+
+MakeSource = Callable[[Run], Awaitable[Source]]
+"""What a run pumps. Asked once the session's lock is held; raises `CallerError`."""
+
+_RETRY_S: Final = 1.0
+
+
+class Habits(Struct, frozen=True, kw_only=True):
+    """What all runs of a worker share."""
+
+    store: Store
+    clock: Clock
+    make_id: Callable[[str], str]
+    """A new id with this prefix."""
+    tail_bytes: int = 64 * 1024
+    unwind_s: float = 5.0
+    """For so long a source that was cancelled may clean up; then it is left to itself."""
+
+
+class LiveRun:
+    """A `Sink`. `begin` it once; `task` is done when its end is kept."""
+
+    def __init__(self, run: Run, habits: Habits, *, fold: Accumulator | None = None, last_seq: int = -1) -> None:
+        self.run = run
+        self.fold = fold or Accumulator()
+        self.log = Log(last_seq, tail_bytes=habits.tail_bytes)
+        self.trouble: StoreError | None = None
+        """The store refuses: what followers are told until it takes the ending."""
+        self.lost = False
+        """It is not ours any more: what there is to know is in the store."""
+        self.next: Started | None = None
+        """The one that follows in the queue, and is this worker's now."""
+        self.upstream_closed: bool | Literal["unknown"] = True
+        self.last_event_s = habits.clock.now_s()
+        self._habits = habits
+        self._clock = habits.clock
+        self._store = habits.store
+        started_at = run.started_at or run.created_at
+        self._zero_s = habits.clock.now_s() - max(0.0, habits.clock.unix_s() - started_at)
+        self._handed_seq = last_seq
+        self._first_token_at = run.first_token_at
+        self._asked: Stopped | Interrupted | None = None
+        self._asked_s = 0.0
+        self._closed = False
+        self._paused = False
+        self._source: Source | None = None
+        self._work: asyncio.Task[Ended | Suspended] | None = None
+        self._abandoned = asyncio.Event()
+        self._told: list[Callable[[], None]] = []
+        self.task: asyncio.Task[None]
+
+    def begin(self, make_source: MakeSource) -> None:
+        self.task = asyncio.create_task(self._main(make_source), name=self.run.id)
+
+    # ------------------------------------------------------------- as a sink
+
+    def take(self, events: Sequence[Event]) -> None:
+        if self._closed:
+            # Of a source that was given up, and goes on all the same (C30).
+            return
+        self.last_event_s = now_s = self._clock.now_s()
+        if self._first_token_at is None and self.fold.delivered_anything:
+            self._first_token_at = self._clock.unix_s()
+        self.log.append(events, (now_s - self._zero_s) * 1000)
+        if self.run.recorded:
+            self._hand_over()
+        else:
+            self.log.show(self.log.last_seq)
+            self._tell()
+
+    def _hand_over(self) -> None:
+        batch = Batch(self.run.id, self._handed_seq + 1, self.log.lines(self._handed_seq))
+        try:
+            self._store.append(batch, self._committed)
+        except StoreError as trouble:
+            self._refused(trouble)
+        else:
+            self._handed_seq = self.log.last_seq
+
+    def _committed(self, kept_seq: int, trouble: StoreError | None) -> None:
+        self.log.show(kept_seq)
+        if trouble is not None:
+            # What was refused goes with the ending.
+            self._handed_seq = kept_seq
+            self._refused(trouble)
+        self._tell()
+
+    def _refused(self, trouble: StoreError) -> None:
+        """Nothing can be shown any more, so nothing more is to be asked for."""
+        self.trouble = trouble
+        self.stop(Interrupted("store"))
+
+    # ------------------------------------------------------------- followers
+
+    def watch(self, told: Callable[[], None]) -> Callable[[], None]:
+        """`told` whenever there is more to show, or something else to know. Gives back how to leave."""
+        self._told.append(told)
+
+        def leave() -> None:
+            if told in self._told:
+                self._told.remove(told)
+
+        return leave
+
+    @property
+    def followers(self) -> int:
+        return len(self._told)
+
+    def _tell(self) -> None:
+        for told in tuple(self._told):
+            told()
+
+    def pause(self) -> None:
+        self._paused = True
+        if self._source is not None:
+            self._source.pause()
+
+    def resume(self) -> None:
+        self._paused = False
+        if self._source is not None:
+            self._source.resume()
+
+    # ------------------------------------------------------------------ ends
+
+    def stop(self, asked: Stopped | Interrupted) -> bool:
+        """Have it end so. False: it is ending already, for another reason."""
+        if self._closed or self._asked is not None:
+            return False
+        self._asked, self._asked_s = asked, self._clock.now_s()
+        if self._work is not None:
+            self._work.cancel()
+        return True
+
+    def tick(self, now_s: float) -> None:
+        if self._asked is not None and now_s - self._asked_s > self._habits.unwind_s:
+            self._abandoned.set()
+
+    async def _main(self, make_source: MakeSource) -> None:
+        end = await self._pump(make_source)
+        self._closed = True
+        match end:
+            case Suspended(until=until) if self._asked is None:
+                await self._store.release(self.run.id, until.timestamp() if until else None)
+                self.lost = True
+            case Suspended():
+                assert self._asked is not None
+                await self._end(self._asked)
+            case Ended(outcome=outcome):
+                await self._end(outcome)
+        self._tell()
+
+    async def _pump(self, make_source: MakeSource) -> Ended | Suspended:
+        if self.log.last_seq < 0:
+            at = datetime.fromtimestamp(self.run.started_at or self.run.created_at, UTC)
+            emit(self, RunStarted(self.run.id, self.run.model, at, self.run.session_id))
+        if self._asked is not None:
+            # Before it has begun (C48): nobody is asked anything.
+            return Ended(self._asked)
+        work = self._work = asyncio.create_task(self._drive(make_source))
+        if not await self._done(work):
+            self.upstream_closed = "unknown"
+            work.add_done_callback(_retrieve)
+            assert self._asked is not None
+            return Ended(self._asked)
+        if work.cancelled():
+            return Ended(self._asked_for() or Interrupted("shutdown"))
+        error = work.exception()
+        return work.result() if error is None else Ended(self._failed(error))
+
+    def _asked_for(self) -> Stopped | Interrupted | None:
+        return self._asked
+
+    async def _done(self, work: asyncio.Task[Ended | Suspended]) -> bool:
+        """False: it was told to stop, was given its time, and goes on all the same."""
+        given_up = asyncio.create_task(self._abandoned.wait())
+        await asyncio.wait({work, given_up}, return_when=asyncio.FIRST_COMPLETED)
+        given_up.cancel()
+        return work.done()
+
+    async def _drive(self, make_source: MakeSource) -> Ended | Suspended:
+        self._source = await make_source(self.run)
+        if self._paused:
+            self._source.pause()
+        return await self._source.run(self)
+
+    def _failed(self, error: BaseException) -> Failed:
+        if isinstance(error, CallerError):
+            return Failed("refused", error.message, error.status)
+        _log.error("%s: its source raised", self.run.id, exc_info=error)
+        return Failed(
+            "agent_error", f"What was to answer has failed ({type(error).__name__}); the server's log has more."
+        )
+
+    async def _end(self, outcome: Outcome) -> None:
+        events = [*dropped_calls(outcome, self.fold), RunEnded(outcome)]
+        for event in events:
+            self.fold.apply(event)
+        self.log.append(events, (self._clock.now_s() - self._zero_s) * 1000)
+        if self.run.recorded:
+            await self._keep(outcome)
+        else:
+            self.run = self._ended(outcome)
+            self._store.note(self.run)
+        if not self.lost:
+            self.log.show(self.log.last_seq)
+
+    async def _keep(self, outcome: Outcome) -> None:
+        """The ending and all that the run leaves, as one; tried again for as long as it takes."""
+        leaves = left(self.run, self.fold, outcome, now=self._clock.unix_s(), make_id=self._habits.make_id)
+        while True:
+            ending = Ending(
+                run_id=self.run.id,
+                outcome=outcome,
+                tail=Batch(self.run.id, self._handed_seq + 1, self.log.lines(self._handed_seq)),
+                messages=leaves.messages,
+                notices=leaves.notices,
+                output=leaves.output,
+                usage=self.fold.usage,
+                answered_by=answered_by(self.fold),
+                first_token_at=self._first_token_at,
+            )
+            try:
+                result = await self._store.end(ending)
+                break
+            except StoreError as error:
+                self.trouble = error
+                if error.trouble in ("fenced", "lost"):
+                    self.lost = True
+                    return
+                self._tell()
+                await self._clock.sleep(_RETRY_S)
+        self.trouble = None
+        match result:
+            case EndStands(run=run, next=following):
+                self.run, self.next = run, following
+            case EndLost(run=found):
+                self.run, self.lost = found or self.run, True
+
+    def _ended(self, outcome: Outcome) -> Run:
+        return replace(
+            self.run,
+            state=RunState.ENDED,
+            outcome=outcome,
+            usage=self.fold.usage,
+            answered_by=answered_by(self.fold),
+            first_token_at=self._first_token_at,
+            ended_at=self._clock.unix_s(),
+            last_seq=self.log.last_seq,
+        )
+
+
+def _retrieve(work: asyncio.Task[Ended | Suspended]) -> None:
+    """Of a source that was left to itself: what it comes to in the end is looked at by nobody."""
+    if not work.cancelled() and work.exception() is not None:
+        _log.warning("a source that ignored its stop has ended with %r", work.exception())

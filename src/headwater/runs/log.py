@@ -1,0 +1,64 @@
+"""A run's log as the worker that has the run sees it: its newest part, and how much of that may be shown.
+
+Pure. What is older than the tail is in the store; what is not committed is nobody's to see.
+"""
+
+from collections.abc import Sequence
+
+from headwater.events import Entry, Event, encode_entry
+
+
+class Log:
+    """`append`, hand the lines over, `show` what was committed."""
+
+    def __init__(self, last_seq: int = -1, *, tail_bytes: int = 64 * 1024) -> None:
+        """`last_seq`: where the log stands already, in the store."""
+        self._entries: list[Entry] = []
+        self._lines: list[bytes] = []
+        self._first_seq = last_seq + 1
+        """Of `_entries`."""
+        self._tail_bytes = tail_bytes
+        self._shown_bytes = 0
+        self.last_seq = last_seq
+        self.shown_seq = last_seq
+
+    def append(self, events: Sequence[Event], t_ms: float) -> list[Entry]:
+        added = [Entry(seq, t_ms, event) for seq, event in enumerate(events, self.last_seq + 1)]
+        self._entries += added
+        self.last_seq += len(added)
+        return added
+
+    def lines(self, after_seq: int) -> list[bytes]:
+        """The stored form of all that comes after; made once."""
+        for entry in self._entries[len(self._lines) :]:
+            self._lines.append(encode_entry(entry))
+        return self._lines[after_seq + 1 - self._first_seq :]
+
+    def show(self, seq: int) -> None:
+        """It is committed so far. Of that, a tail stays here."""
+        start, end = self.shown_seq + 1 - self._first_seq, seq + 1 - self._first_seq
+        self._shown_bytes += sum(map(len, self._lines[start:end]))
+        self.shown_seq = max(self.shown_seq, seq)
+        if self._shown_bytes > 2 * self._tail_bytes:
+            # Not at every token: a list is cut from its front in the time that its rest takes to move.
+            self._cut()
+
+    def forget(self, seq: int) -> None:
+        """Nobody will ask for what is up to here: for logs that no store has."""
+        count = seq + 1 - self._first_seq
+        if count > 0:
+            del self._entries[:count]
+            del self._lines[:count]
+            self._first_seq += count
+
+    def after(self, seq: int) -> list[Entry] | None:
+        """All that may be shown after the cursor. None: the first of it is no longer here."""
+        start = seq + 1 - self._first_seq
+        return None if start < 0 else self._entries[start : self.shown_seq + 1 - self._first_seq]
+
+    def _cut(self) -> None:
+        count, shown = 0, self.shown_seq + 1 - self._first_seq
+        while count < shown and self._shown_bytes > self._tail_bytes:
+            self._shown_bytes -= len(self._lines[count])
+            count += 1
+        self.forget(self._first_seq + count - 1)

@@ -1,0 +1,66 @@
+"""All parts of a server, built from its settings in one place, and taken down in the right order."""
+
+import os
+from pathlib import Path
+from typing import Self
+
+from headwater.clock import Clock, SystemClock
+from headwater.config.settings import Settings
+from headwater.events import make_id
+from headwater.runs.answers import Answers
+from headwater.runs.live import Habits
+from headwater.runs.service import Patience, Runs
+from headwater.sessions.sessions import Sessions
+from headwater.store.base import Store
+from headwater.store.opening import open_store
+from headwater.upstream.upstreams import Upstreams
+
+_DAY_S = 86_400.0
+
+
+class Services:
+    """`open` it inside the event loop that serves."""
+
+    def __init__(self, settings: Settings, clock: Clock, store: Store, upstreams: Upstreams) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.store = store
+        self.upstreams = upstreams
+        self.sessions = Sessions(store, clock, self.make_id)
+        kept = settings.store
+        self.runs = Runs(
+            Habits(store=store, clock=clock, make_id=self.make_id, tail_bytes=kept.tail_bytes),
+            Answers(store, self.sessions, upstreams),
+            Patience(
+                max_unfollowed_s=kept.max_unfollowed_s,
+                linger_s=settings.server.linger_s,
+                keep_logs_s=kept.keep_logs_days * _DAY_S,
+            ),
+        )
+
+    @classmethod
+    async def open(cls, settings: Settings, address: str, clock: Clock | None = None) -> Self:
+        """`address` is where this worker listens. Raises `StoreError`."""
+        clock = clock or SystemClock()
+        url = settings.store.url.reveal()
+        store = await open_store(
+            url, address=address, clock=clock, entropy=os.urandom, durability=settings.store.durability
+        )
+        services = cls(settings, clock, store, Upstreams(settings, clock, recordings(url)))
+        await services.runs.open()
+        return services
+
+    async def close(self, drain_s: float = 0.0) -> None:
+        await self.runs.close(drain_s)
+        await self.upstreams.close()
+        await self.store.close()
+
+    def make_id(self, prefix: str) -> str:
+        return make_id(prefix, int(self.clock.unix_s() * 1000), os.urandom(10))
+
+
+def recordings(store_url: str) -> Path:
+    """Beside the database, if that is a file."""
+    scheme, _, path = store_url.partition(":")
+    folder = Path(path).expanduser().parent if scheme == "sqlite" else Path.cwd()
+    return folder / "recordings"

@@ -1,0 +1,60 @@
+"""The log of a live run: what may be shown, and what is still here."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.events import Entry, TextDelta, decode_entry
+from headwater.runs.log import Log
+
+
+def said(*words: str) -> list[TextDelta]:
+    return [TextDelta(word) for word in words]
+
+
+def test_only_what_was_committed_is_shown() -> None:
+    log = Log()
+    log.append(said("a", "b"), 1.0)
+    assert log.after(-1) == []
+    log.lines(-1)
+    log.show(0)
+    assert log.after(-1) == [Entry(0, 1.0, TextDelta("a"))]
+    assert log.after(0) == []
+
+
+def test_lines_are_what_the_store_keeps() -> None:
+    log = Log(4)
+    added = log.append(said("a", "b"), 1.0)
+    assert [decode_entry(line) for line in log.lines(4)] == added
+    assert [entry.seq for entry in added] == [5, 6]
+    log.append(said("c"), 2.0)
+    assert [decode_entry(line).seq for line in log.lines(6)] == [7]
+
+
+def test_what_is_older_than_the_log_is_not_here() -> None:
+    log = Log(4)
+    assert log.after(3) is None
+    assert log.after(4) == []
+
+
+@given(st.lists(st.integers(1, 400), min_size=1, max_size=60), st.integers(0, 300))
+def test_a_tail_stays_and_no_more_than_twice_as_much(sizes: list[int], tail_bytes: int) -> None:
+    log = Log(tail_bytes=tail_bytes)
+    for size in sizes:
+        log.append(said("x" * size), 0.0)
+        lines = log.lines(log.last_seq - 1)
+        log.show(log.last_seq)
+        kept = log.after(log.shown_seq - 1)
+        assert kept is None or kept == [decode_entry(lines[0])]
+        here = [n for n in range(-1, log.last_seq) if log.after(n) is not None]
+        bytes_here = sum(size for size in sizes[: log.last_seq + 1][here[0] + 1 :]) if here else 0
+        assert bytes_here <= 2 * tail_bytes + 600
+
+
+def test_what_nobody_will_ask_for_again_goes() -> None:
+    log = Log()
+    log.append(said("a", "b", "c"), 0.0)
+    log.show(2)
+    log.forget(1)
+    log.forget(0)
+    assert log.after(0) is None
+    assert log.after(1) == [Entry(2, 0.0, TextDelta("c"))]
