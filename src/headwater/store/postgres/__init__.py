@@ -1,6 +1,7 @@
 """The store of many workers on many machines: one Postgres, through psycopg (`pip install headwater[postgres]`)."""
 
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 
 from headwater.clock import Clock
 from headwater.events import make_id
@@ -28,10 +29,9 @@ async def join(
     visiting: bool = False,
 ) -> Engine:
     store = Engine(database, make_id("wrk", int(clock.unix_s() * 1000), entropy(10)), clock, entropy)
-    try:
+    async with AsyncExitStack() as undo:
+        undo.push_async_callback(database.abandon)
         await store.join(address, visiting=visiting)
         await database.listening()
-    except BaseException:
-        await database.abandon()
-        raise
+        undo.pop_all()
     return store

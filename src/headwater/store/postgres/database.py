@@ -81,7 +81,7 @@ class PostgresDatabase:
                 more = await PostgresTables(connection).index_some()
 
     async def forget(self) -> None:
-        """Postgres' own index knows of deleted rows what its tables know: nothing."""
+        """Postgres clears away by itself what was deleted."""
 
     async def search(self, owner: str, words: str, limit: int) -> list[SearchHit]:
         async with self._transactions.reading() as connection:

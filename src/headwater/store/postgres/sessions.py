@@ -65,7 +65,8 @@ class PostgresSessions(PostgresRuns):
 
     async def delete_session(self, owner: str, session_id: str) -> None:
         key = (owner, session_id)
-        for table in ("found", "unindexed"):
+        # In this order: whoever is just letting search learn of them is waited for.
+        for table in ("unindexed", "found"):
             await self._do(
                 f"""DELETE FROM headwater.{table}
                 WHERE message IN (SELECT n FROM headwater.message WHERE session = {_SESSION})""",

@@ -115,7 +115,6 @@ class PostgresTables(PostgresSessions):
             (INDEXED_AT_ONCE,),
         )
         for n, record in rows:
-            if record is not None:
-                words = vector_of(text_of(decode_message(record).message))
-                await self._do("INSERT INTO headwater.found VALUES (%s, %s::tsvector)", (n, words))
+            words = vector_of(text_of(decode_message(record).message))
+            await self._do("INSERT INTO headwater.found VALUES (%s, %s::tsvector)", (n, words))
         return len(rows)

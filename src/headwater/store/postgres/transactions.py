@@ -14,7 +14,6 @@ import psycopg
 from headwater.errors import StoreError
 from headwater.store.postgres.connection import Address, Connection
 from headwater.store.postgres.pool import Pool
-from headwater.store.tables import Undone
 
 FATE_S: Final = 10.0
 """For so long it is tried to learn what became of a transaction."""
@@ -54,10 +53,8 @@ class Transactions:
         try:
             await connection.execute("COMMIT")
         except psycopg.Error as error:
-            if not connection.closed:
-                raise self._address.trouble(error) from error
             if not await self.committed(number):
-                raise Undone(f"{self._address.name} went away: {str(error).strip()}", trouble="unreachable") from error
+                raise self._address.trouble(error) from error
 
     async def committed(self, number: str) -> bool:
         """What became of a transaction whose connection broke. Raises `StoreError` if that can't be learned."""

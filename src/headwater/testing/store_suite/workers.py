@@ -163,6 +163,12 @@ class SharingTests:
         found = await asyncio.gather(first.claim(run.id), second.claim(run.id))
         assert sum(one is not None for one in found) == 1
 
+    async def test_two_that_tidy_up_at_once_drop_each_log_once(self, backend: Backend) -> None:
+        first, second = await backend.worker(), await backend.worker()
+        for _ in range(3):
+            await ended_well(first, (await started(first)).run.id)
+        assert sum(await asyncio.gather(first.tidy(0.0), second.tidy(0.0))) == 3
+
     async def test_a_run_can_be_followed_from_another_worker(self, backend: Backend) -> None:
         first, second = await backend.worker(), await backend.worker()
         run = (await started(first)).run
