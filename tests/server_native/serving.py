@@ -2,10 +2,10 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
@@ -15,13 +15,30 @@ from starlette.applications import Starlette
 
 from headwater import sse
 from headwater.config.secret import Secret, SecretUrl
-from headwater.config.settings import KeySettings, ServerSettings, Settings, StoreSettings
+from headwater.config.settings import (
+    KeySettings,
+    ModelSettings,
+    ServerSettings,
+    Settings,
+    StoreSettings,
+    UpstreamSettings,
+)
 from headwater.server.callers import Keyring
 from headwater.server.guard import Guard
 from headwater.server.native.api import Native
 from headwater.server.services import Services
+from headwater.testing import Simulator
+
+T = TypeVar("T")
 
 KEYS = {"ann": "a" * 20, "bob": "b" * 20}
+MODELS = {
+    "fast": "sim/tokens-5",
+    "hang": "sim/tokens-9,stall-after-3",
+    "cut": "sim/tokens-9,cut-after-3",
+    "slow": "sim/tokens-60@200",
+}
+"""What the simulator answers, by our names."""
 WAIT_S = 20.0
 """A safety net: nothing is waited for so long unless it is broken."""
 
@@ -31,11 +48,11 @@ def store_url(kind: str, folder: Path) -> SecretUrl:
 
 
 def settings_of(url: SecretUrl, *, keys: bool = False, **server: Any) -> Settings:
-    known = tuple(
-        KeySettings(owner=owner, key=Secret(key), scopes=("chat", "approve")) for owner, key in KEYS.items()
-    )
+    known = tuple(KeySettings(owner=owner, key=Secret(key), scopes=("chat", "approve")) for owner, key in KEYS.items())
     return Settings(
-        server=ServerSettings(**({"keys": known if keys else ()} | server)), store=StoreSettings(url=url)
+        server=ServerSettings(**({"keys": known if keys else ()} | server)),
+        store=StoreSettings(url=url),
+        models=tuple(ModelSettings(name=name, upstream="up", model=model) for name, model in MODELS.items()),
     )
 
 
@@ -57,8 +74,19 @@ class Answer(msgspec.Struct):
         return str(self.error["code"])
 
 
+async def until(look: Callable[[], Awaitable[T]], good: Callable[[T], bool]) -> T:
+    """For what nobody tells of."""
+    async with asyncio.timeout(WAIT_S):
+        while not good(found := await look()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return found
+
+
 class Served:
-    def __init__(self, services: Services, native: Native, url: str, client: aiohttp.ClientSession) -> None:
+    def __init__(
+        self, simulator: Simulator, services: Services, native: Native, url: str, client: aiohttp.ClientSession
+    ) -> None:
+        self.simulator = simulator
         self.services = services
         self.native = native
         self.url = url
@@ -158,6 +186,14 @@ class Events:
 
 @asynccontextmanager
 async def served(settings: Settings) -> AsyncIterator[Served]:
+    async with Simulator() as simulator:
+        up = UpstreamSettings(base_url=f"{simulator.url}/v1", retries=0)
+        async with _served(replace(settings, upstreams={"up": up}), simulator) as server:
+            yield server
+
+
+@asynccontextmanager
+async def _served(settings: Settings, simulator: Simulator) -> AsyncIterator[Served]:
     # Named, else asyncio leaves Nagle on: 40 ms for every small answer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
@@ -170,14 +206,10 @@ async def served(settings: Settings) -> AsyncIterator[Served]:
     serving = asyncio.create_task(server.serve([listener]))
     client = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
     try:
-        yield Served(services, native, url, client)
+        yield Served(simulator, services, native, url, client)
     finally:
         await client.close()
         native.close()
         server.should_exit = True
         await serving
         await services.close()
-
-
-def with_server(settings: Settings, **server: Any) -> Settings:
-    return replace(settings, server=replace(settings.server, **server))

@@ -21,5 +21,5 @@ def page_of(limit: int, before: str | None) -> Page:
 
 
 def place_of(next: tuple[float, str] | None) -> str | None:
-    # Hex: the same float comes back.
-    return None if next is None else f"{next[0].hex()}~{next[1]}"
+    # Hex: the same float comes back. No plus: in a query that is a blank.
+    return None if next is None else f"{next[0].hex().replace('+', '')}~{next[1]}"

@@ -48,8 +48,8 @@ async def snapshot(services: Services, owner: str | None, run_id: str) -> RunSha
         for batch in found.batches:
             for line in batch.after(folded.last_seq):
                 folded.apply(decode_entry(line))
-        if folded.last_seq >= found.last_seq:
-            # The run and the end of its log are of the same moment.
+        if folded.last_seq >= found.last_seq or not found.batches:
+            # The run and the end of its log are of the same moment. One that was not recorded has no log.
             break
     if found.run.log_dropped:
         return await _left_shape(services, found.run)
