@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server_native.serving import Served, served, settings_of, store_url
+from tests.server_native.serving import TWO_OWNERS, Served, served, settings_of, store_url
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -16,5 +16,5 @@ async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 @pytest.fixture
 async def keyed(tmp_path: Path) -> AsyncIterator[Served]:
     """With keys of two owners: ann and bob."""
-    async with served(settings_of(store_url("memory", tmp_path), keys=True)) as server:
+    async with served(settings_of(store_url("memory", tmp_path), keys=TWO_OWNERS)) as server:
         yield server

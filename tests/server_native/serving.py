@@ -47,10 +47,12 @@ def store_url(kind: str, folder: Path) -> SecretUrl:
     return SecretUrl("memory:" if kind == "memory" else f"sqlite:{folder / 'h.db'}")
 
 
-def settings_of(url: SecretUrl, *, keys: bool = False, **server: Any) -> Settings:
-    known = tuple(KeySettings(owner=owner, key=Secret(key), scopes=("chat", "approve")) for owner, key in KEYS.items())
+TWO_OWNERS = tuple(KeySettings(owner=owner, key=Secret(key), scopes=("chat", "approve")) for owner, key in KEYS.items())
+
+
+def settings_of(url: SecretUrl, **server: Any) -> Settings:
     return Settings(
-        server=ServerSettings(**({"keys": known if keys else ()} | server)),
+        server=ServerSettings(**server),
         store=StoreSettings(url=url),
         models=tuple(ModelSettings(name=name, upstream="up", model=model) for name, model in MODELS.items()),
     )
@@ -192,6 +194,12 @@ async def served(settings: Settings) -> AsyncIterator[Served]:
             yield server
 
 
+def _config(native: Native) -> uvicorn.Config:
+    # Whom to believe is the guard's to know: uvicorn believes whatever comes from this machine.
+    app = Starlette(routes=native.routes())
+    return uvicorn.Config(app, log_level="warning", lifespan="off", proxy_headers=False)
+
+
 @asynccontextmanager
 async def _served(settings: Settings, simulator: Simulator) -> AsyncIterator[Served]:
     # Named, else asyncio leaves Nagle on: 40 ms for every small answer.
@@ -202,7 +210,7 @@ async def _served(settings: Settings, simulator: Simulator) -> AsyncIterator[Ser
     services = await Services.open(settings, url)
     guard = Guard(settings.server, Keyring(settings.server.keys, services.store, services.clock), services.clock)
     native = Native(services, guard)
-    server = uvicorn.Server(uvicorn.Config(Starlette(routes=native.routes()), log_level="warning", lifespan="off"))
+    server = uvicorn.Server(_config(native))
     serving = asyncio.create_task(server.serve([listener]))
     client = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import finished
-from tests.server_native.serving import served, settings_of, store_url
+from tests.server_native.serving import TWO_OWNERS, served, settings_of, store_url
 
 pytestmark = pytest.mark.anyio
 
@@ -54,7 +54,7 @@ async def test_what_was_said_before_there_were_keys_is_adopted(tmp_path: Path) -
         session_id = await server.session(title="Old")
         assert await keys(folder, "adopt", "ann") == (0, "1 conversation is ann's now.\n", "")
         assert (await server.get(f"/api/sessions/{session_id}")).status == 404
-    async with served(settings_of(url, keys=True)) as server:
+    async with served(settings_of(url, keys=TWO_OWNERS)) as server:
         assert (await server.get(f"/api/sessions/{session_id}", key="ann")).json["title"] == "Old"
 
 
