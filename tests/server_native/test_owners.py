@@ -53,16 +53,19 @@ OWN: dict[tuple[str, str], Any] = {
 
 
 async def anns(server: Served) -> dict[str, str]:
-    """One of each."""
-    session = (await server.post("/api/sessions", {"title": "secret"}, key="ann")).json
-    said = await server.post(
-        f"/api/sessions/{session['id']}/messages", {"content": "secret", "model": "fast"}, key="ann"
-    )
+    return await things(server, key="ann")
+
+
+async def things(server: Served, key: str | None = None) -> dict[str, str]:
+    """One of each, by the names that paths have for them."""
+    session = (await server.post("/api/sessions", {"title": "secret"}, key=key)).json
+    secret = {"content": "secret", "model": "fast"}
+    said = await server.post(f"/api/sessions/{session['id']}/messages", secret, key=key)
     run_id = said.json["run"]["id"]
-    await server.services.runs.wait("ann", run_id)
-    group = (await server.post("/api/groups", {"models": ["fast"], "content": "secret"}, key="ann")).json
+    await server.services.runs.wait(None, run_id)
+    group = (await server.post("/api/groups", {"models": ["fast"], "content": "secret"}, key=key)).json
     image = {"content-type": "image/png"}
-    blob = (await server.ask("POST", "/api/blobs", raw=PNG, headers=image, key="ann")).json
+    blob = (await server.ask("POST", "/api/blobs", raw=PNG, headers=image, key=key)).json
     return {
         "run_id": run_id,
         "call_id": "c",
