@@ -161,7 +161,7 @@ async def test_scopes_and_models_of_a_key_hold(tmp_path: Path) -> None:
 
 async def test_a_key_has_as_many_runs_at_a_time_as_it_may(tmp_path: Path) -> None:
     keys = (KeySettings(owner="ann", key=Secret("a" * 20), concurrent_runs=2),)
-    async with served(settings_of(store_url("memory", tmp_path), keys=keys)) as server:  # type: ignore[arg-type]
+    async with served(settings_of(store_url("memory", tmp_path), keys=keys)) as server:
         body = {"model": "hang", "input": "x"}
         group = {"models": ["hang", "hang"], "content": "x"}
         first = (await server.post("/api/runs", body, key="ann")).json["id"]

@@ -1,7 +1,6 @@
 """Runs by the native API: asked for, looked at, stopped, gone on with; asked for twice, and made once."""
 
 import asyncio
-import contextlib
 
 import pytest
 
@@ -144,15 +143,17 @@ class Stubborn:
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
-        self.let_go = asyncio.Event()
+        self.let_go: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, sink: Sink) -> Ended | Suspended:
         emit(sink, AttemptStarted("up", "m"))
         self.begun.set()
-        while not self.let_go.is_set():
-            with contextlib.suppress(asyncio.CancelledError):
-                await self.let_go.wait()
-        return Ended(Completed())
+        while True:
+            try:
+                await asyncio.shield(self.let_go)
+            except asyncio.CancelledError:
+                continue
+            return Ended(Completed())
 
     def pause(self) -> None: ...
 
@@ -202,8 +203,9 @@ async def test_an_unrecorded_run_that_ignores_its_stop_is_not_said_to_be_closed(
     answer = await server.post(f"/api/runs/{run.id}/stop", {"wait_s": 0})
     assert (answer.status, answer.json["upstream_closed"]) == (202, False)
     again = await server.post(f"/api/runs/{run.id}/stop", {"wait_s": 0})
+    assert again.status == 202, again.body
     assert again.json["caused_by_this_call"] is False
-    source.let_go.set()
+    source.let_go.set_result(None)
 
 
 def _asking(server: Served) -> MakeSource:

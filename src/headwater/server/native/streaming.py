@@ -157,13 +157,20 @@ class ManyRuns:
         try:
             for run_id, code in self._gone.items():
                 await write(_note("gone", {"run_id": run_id, "code": code}))
-            async with asyncio.TaskGroup() as tasks:
-                for run_id, after in list(self._cursors.items()):
-                    follower = self._services.runs.follower(self._owner, run_id, after)
-                    tasks.create_task(_follow(follower, write, partial(self._frames, run_id)))
-                tasks.create_task(self._hint(write))
+            works = [self._hint(write), *(self._follow(run_id, write) for run_id in self._cursors)]
+            tasks = [asyncio.create_task(work) for work in works]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
         finally:
             unwatch()
+
+    async def _follow(self, run_id: str, write: Write) -> None:
+        follower = self._services.runs.follower(self._owner, run_id, self._cursors[run_id])
+        await _follow(follower, write, partial(self._frames, run_id))
 
     def _frames(self, run_id: str, entries: Sequence[Entry]) -> bytes:
         frames = []
