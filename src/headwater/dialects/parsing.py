@@ -39,10 +39,10 @@ def _too_deep() -> CallerError:
     return CallerError(f"The body is nested more than {MAX_DEPTH} levels deep.", code="invalid_json")
 
 
-def convert(value: Any, wanted: type[T], path: str) -> T:
-    """The same for a part of a body that was read without a type."""
+def convert(value: Any, wanted: type[T], path: str, *, strict: bool = True) -> T:
+    """The same for a part of a body that was read without a type. Not strict: texts may be numbers, as in a query."""
     try:
-        return msgspec.convert(value, wanted)
+        return msgspec.convert(value, wanted, strict=strict)
     except msgspec.ValidationError as error:
         raise _invalid(str(error), wanted, path) from None
 

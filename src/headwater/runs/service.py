@@ -19,7 +19,7 @@ from headwater.records import Run, StopRequest
 from headwater.runs.follow import Follower, GoneError, follow
 from headwater.runs.live import Habits, LiveRun, MakeSource
 from headwater.runs.recover import end_abandoned, end_idle, resumed
-from headwater.store.results import Ending, EndLost, EndStands, Queued, Start, Started, StartResult
+from headwater.store.results import Ending, EndLost, EndStands, Missing, Queued, Start, Started, StartResult
 
 _log = logging.getLogger("headwater.runs")
 
@@ -127,6 +127,18 @@ class Runs:
     def start_unrecorded(self, run: Run, make_source: MakeSource) -> LiveRun:
         """A run that only its creator follows, and that no store holds up: its row is written when it has ended."""
         return self._begin(run, make_source)
+
+    async def resume_queue(self, owner: str, session_id: str) -> Missing | None:
+        """A queue that was paused goes on, with its first if nothing is before it."""
+        result = await self._store.resume_queue(owner, session_id)
+        if isinstance(result, Started):
+            self._begin(result.run)
+            return None
+        return result
+
+    def running(self, owner: str) -> int:
+        """How many of this owner's this worker has."""
+        return sum(live.run.owner == owner for live in self._live.values())
 
     def _begin(self, run: Run, make_source: MakeSource | None = None) -> LiveRun:
         return self._take_up(LiveRun(run, self._habits), make_source)
