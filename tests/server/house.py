@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from headwater.config.secret import Secret, SecretUrl
 from headwater.config.settings import ServerSettings, Settings, StoreSettings, UpstreamSettings
 from headwater.events import DialectName
-from headwater.server.process import server_for
+from headwater.server.process import Server, server_for
 from headwater.server.services import Services
 from headwater.sse import Decoder
 from headwater.testing import Simulator
@@ -32,7 +32,7 @@ SAFETY_S: Final = 30.0
 """No test waits longer. It is no measure of anything."""
 
 
-def settings_for(simulator: Simulator, **server: Any) -> Settings:
+def settings_for(simulator: Simulator, store: str = "memory:", **server: Any) -> Settings:
     """An upstream for each dialect, named for it. One attempt: what goes wrong is to be seen."""
     upstreams: dict[str, UpstreamSettings] = {
         dialect: UpstreamSettings(
@@ -47,14 +47,15 @@ def settings_for(simulator: Simulator, **server: Any) -> Settings:
     }
     return Settings(
         server=ServerSettings(**server),
-        store=StoreSettings(url=SecretUrl("memory:")),
+        store=StoreSettings(url=SecretUrl(store)),
         upstreams=upstreams,
     )
 
 
 class House:
-    def __init__(self, url: str, services: Services, simulator: Simulator) -> None:
+    def __init__(self, url: str, server: Server, services: Services, simulator: Simulator) -> None:
         self.url = url
+        self.server = server
         self.services = services
         self.simulator = simulator
         self._lines: list[Line] = []
@@ -68,6 +69,10 @@ class House:
         await self.http.aclose()
         await self.openai.close()
         await self.anthropic.close()
+
+    def buffered_bytes(self) -> int:
+        """What the server holds for clients that have not read it."""
+        return sum(one.transport.get_write_buffer_size() for one in self.server.server_state.connections)
 
     async def post(self, dialect: DialectName, model: str, *, stream: bool = False, **more: Any) -> httpx2.Response:
         return await self.http.post(PATHS[dialect], json=asking(dialect, model, stream=stream, **more))
@@ -165,14 +170,13 @@ class Line:
 
 
 @asynccontextmanager
-async def open_house(settings: Settings | None = None, **server: Any) -> AsyncIterator[House]:
+async def open_house(store: str = "memory:", **server: Any) -> AsyncIterator[House]:
     async with Simulator() as simulator:
-        chosen = settings_for(simulator, **server) if settings is None else settings
-        services = await Services.open(chosen, "http://test/")
+        services = await Services.open(settings_for(simulator, store, **server), "http://test/")
         listener = socket.create_server(("127.0.0.1", 0))
         running = server_for(services)
         serving = asyncio.create_task(running.serve([listener]))
-        house = House(f"http://127.0.0.1:{listener.getsockname()[1]}", services, simulator)
+        house = House(f"http://127.0.0.1:{listener.getsockname()[1]}", running, services, simulator)
         try:
             yield house
         finally:

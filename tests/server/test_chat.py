@@ -3,7 +3,11 @@
 import openai
 import pytest
 
+from headwater.conversation import Ask, Request
+from headwater.errors import CallerError
 from headwater.events import DialectName
+from headwater.server.asking import begin
+from headwater.server.callers import Caller
 from tests.server.house import DIALECTS, House, open_house, settings_for, texts, with_upstream
 
 pytestmark = pytest.mark.anyio
@@ -179,3 +183,10 @@ async def test_a_cut_answer_goes_on_where_that_was_asked_for() -> None:
         assert answer.json()["choices"][0]["message"]["content"] == "t0 t1 t0 t1 t2 t3 "
         frames = await house.events("chat", "chat/sim/tokens-5,cut-after-2x1", on_cut="continue")
         assert texts("chat", frames) == "t0 t1 t0 t1 t2 t3 t4 "
+
+
+async def test_a_model_that_a_key_may_not_ask_for_is_as_if_it_were_not_there(house: House) -> None:
+    caller = Caller(owner="somebody", models=("chat/*",))
+    with pytest.raises(CallerError) as refused:
+        await begin(house.services, caller, "chat", Ask(Request((), model="demo/echo")))
+    assert (refused.value.status, refused.value.code) == (404, "model_not_found")

@@ -14,6 +14,7 @@ import httpx2
 import openai
 import pytest
 
+from headwater.simulate import Answer
 from headwater.testing import Simulator
 from tests.commands import finished, start
 from tests.server.house import SAFETY_S, Line, asking, eventually, frames, texts
@@ -178,7 +179,8 @@ async def test_a_client_that_does_not_read_holds_up_nobodys_end(tmp_path: Path) 
         config = f"[server]\ndrain_s = 0.2\n{upstream(simulator)}"
         async with serve(tmp_path, config) as served:
             line = await Line.open(served.url, receive_bytes=4096)
-            line.ask("/v1/chat/completions", asking("chat", "up/sim/tokens-60000", stream=True, session_id="s"))
+            simulator.script("long", Answer(text=("x" * 1000 + " ") * 8000))
+            line.ask("/v1/chat/completions", asking("chat", "up/long", stream=True, session_id="s"))
             await simulator.wait_for_end(0)
             served.signal(signal.SIGTERM)
             assert await served.end() == (0, "")

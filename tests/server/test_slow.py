@@ -6,16 +6,19 @@ from typing import Any
 import pytest
 
 from headwater.events import DialectName
-from tests.server.house import DIALECTS, PATHS, SAFETY_S, House, Line, asking, open_house
+from headwater.simulate import Answer
+from tests.server.house import DIALECTS, PATHS, SAFETY_S, House, Line, asking, frames, open_house, texts
 
 pytestmark = pytest.mark.anyio
 
-MANY = 60_000
+WORDS = [f"w{n:05}{'x' * 1000} " for n in range(8000)]
+"""More than all buffers on the way can hold."""
 
 
 async def behind(house: House, dialect: DialectName, **more: Any) -> Line:
+    house.simulator.script("long", Answer(text="".join(WORDS)))
     line = await house.line(receive_bytes=4096)
-    line.ask(PATHS[dialect], asking(dialect, f"chat/sim/tokens-{MANY}", stream=True, **more))
+    line.ask(PATHS[dialect], asking(dialect, "chat/long", stream=True, **more))
     return line
 
 
@@ -43,9 +46,9 @@ async def test_an_unrecorded_run_waits_for_it(dialect: DialectName) -> None:
     async with open_house() as house:
         line = await behind(house, dialect, **more)
         await house.simulator.wait_for_requests(1)
-        assert await sent_no_more(house) < MANY
+        assert await sent_no_more(house) < len(WORDS)
         read = await all_of(line)
-        assert f"t{MANY - 1} ".encode() in read
+        assert WORDS[-1].rstrip().encode() in read
         assert b'"error"' not in read.replace(b'"error":null', b"")
 
 
@@ -55,9 +58,33 @@ async def test_a_recorded_run_waits_for_nobody_and_the_client_is_a_cursor(house:
     async with asyncio.timeout(SAFETY_S):
         assert (await house.simulator.wait_for_end(0)).ending == "answered"
         await house.services.runs.settle()
+    assert house.buffered_bytes() < 1_000_000
     read = await all_of(line)
     position = 0
-    for n in range(0, MANY, 97):
-        position = read.find(f'"t{n} "'.encode(), position)
-        assert position >= 0, n
+    for word in WORDS:
+        position = read.find(word[:6].encode(), position)
+        assert position >= 0, word[:6]
     assert b"[DONE]" in read
+
+
+async def test_a_log_that_is_read_in_many_pieces_is_told_whole(house: House) -> None:
+    answer = await house.openai.responses.create(model="chat/sim/tokens-20000", input="Hi", background=True)
+    async with asyncio.timeout(SAFETY_S):
+        await house.services.runs.settle()
+    stream = await house.http.get(f"/v1/responses/{answer.id}?stream=true")
+    said = texts("responses", frames(stream.content))
+    assert said == "".join(f"t{n} " for n in range(20_000))
+
+
+async def test_a_log_that_vanishes_under_its_reader_is_broken_off(house: House) -> None:
+    house.simulator.script("long", Answer(text="".join(WORDS)))
+    answer = await house.openai.responses.create(model="chat/long", input="Hi", background=True)
+    line = await house.line(receive_bytes=4096)
+    line.ask(f"/v1/responses/{answer.id}?stream=true", b"", method="GET")
+    await line.until(b"\r\n\r\n")
+    async with asyncio.timeout(SAFETY_S):
+        await house.services.runs.settle()
+    assert await house.services.store.delete_run("local", answer.id.replace("resp_", "run_")) is None
+    read = await all_of(line)
+    assert b"run_interrupted" in read
+    assert b"response.completed" not in read

@@ -29,13 +29,13 @@ class Begun(Struct, frozen=True):
 
 async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask) -> Begun:
     """Raises `CallerError`, `StoreError`."""
-    if not services.accepting:
-        raise CallerError(
-            "This server is shutting down. Ask again: another may be up.", status=503, code="shutting_down"
-        )
     previous = None if ask.previous_response_id is None else await _previous(services, caller, ask.previous_response_id)
     name, model = await _model(services, caller, ask.request.model)
     model.check(ask.request)
+    if not services.accepting:
+        # Looked at last: what is begun after the end has come would be nobody's.
+        message = "This server is shutting down. Ask again: another may be up."
+        raise CallerError(message, status=503, code="shutting_down")
     now = services.clock.unix_s()
     run = Run(
         id=services.make_id("run"),

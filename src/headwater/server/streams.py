@@ -98,10 +98,8 @@ class Stream:
 
     async def _begin(self, send: Send) -> None:
         await self._send_head(send)
-        # While that took its time, it may have come to its end.
-        if not self._ended and not self._gone:
-            rest, self._rest, self._flowing = self._rest, b"", True
-            self._outlet.write(rest)
+        rest, self._rest, self._flowing = self._rest, b"", True
+        self._outlet.write(rest)
 
     async def _end(self, send: Send) -> None:
         if not self._begun:
@@ -191,9 +189,8 @@ class Stream:
             self._on_news()
 
     def on_gone(self) -> None:
-        if not self._gone and not self._ended:
-            self._told_gone()
         self._gone = True
+        self._told_gone()
         self._wake()
 
     # --------------------------------------------------------------------- time
