@@ -11,7 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from headwater.accumulate import Accumulator
-from headwater.events import Event, Outcome
+from headwater.events import Event, Interrupted, Outcome, Stopped
 
 
 class Ended(Struct, frozen=True):
@@ -28,6 +28,10 @@ class Sink(Protocol):
     @property
     def fold(self) -> Accumulator:
         """What the run's events amount to so far."""
+
+    @property
+    def stopping(self) -> Stopped | Interrupted | None:
+        """Why the source is being cancelled: said before the cancel. None: nobody has asked for it."""
 
     def take(self, events: Sequence[Event]) -> None:
         """What one read has brought, already applied to `fold`. Not to be called once `run` is over."""

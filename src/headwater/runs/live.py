@@ -151,6 +151,11 @@ class LiveRun:
 
     # ------------------------------------------------------------------ ends
 
+    @property
+    def stopping(self) -> Stopped | Interrupted | None:
+        """What was asked for: noted before the source is cancelled, which may read it here (C71)."""
+        return self._asked
+
     def stop(self, asked: Stopped | Interrupted) -> bool:
         """Have it end so. False: it is ending already, for another reason."""
         if self._closed or self._asked is not None:
@@ -192,12 +197,9 @@ class LiveRun:
             assert self._asked is not None
             return Ended(self._asked)
         if work.cancelled():
-            return Ended(self._asked_for() or Interrupted("shutdown"))
+            return Ended(self.stopping or Interrupted("shutdown"))
         error = work.exception()
-        return work.result() if error is None else Ended(self._failed(error))
-
-    def _asked_for(self) -> Stopped | Interrupted | None:
-        return self._asked
+        return work.result() if error is None else Ended(self._raised(error))
 
     async def _done(self, work: asyncio.Task[Ended | Suspended]) -> bool:
         """False: it was told to stop, was given its time, and goes on all the same."""
@@ -212,10 +214,13 @@ class LiveRun:
             self._source.pause()
         return await self._source.run(self)
 
-    def _failed(self, error: BaseException) -> Failed:
+    def _raised(self, error: BaseException) -> Failed | Stopped | Interrupted:
         if isinstance(error, CallerError):
             return Failed("refused", error.message, error.status)
         _log.error("%s: its source raised", self.run.id, exc_info=error)
+        if self._asked is not None:
+            # What goes wrong in cleaning up undoes no stop; and to many a library a cancel is an error.
+            return self._asked
         return Failed(
             "agent_error", f"What was to answer has failed ({type(error).__name__}); the server's log has more."
         )

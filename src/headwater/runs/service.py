@@ -87,12 +87,15 @@ class Runs:
 
     # ---------------------------------------------------------------- starting
 
-    async def start(self, ask: Start) -> StartResult:
-        """A recorded run: committed first, then begun."""
+    async def start(self, ask: Start, make_source: MakeSource | None = None) -> StartResult:
+        """A recorded run: committed first, then begun.
+
+        `make_source` is for this run alone, if it begins at once: one that is queued may have to outlive the process.
+        """
         result = await self._store.start(ask)
         match result:
             case Started(run=run):
-                self._begin(run)
+                self._begin(run, make_source)
             case Queued(stopping=Run() as active):
                 await self._stop(active, "replaced")
             case _:
