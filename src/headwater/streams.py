@@ -34,6 +34,14 @@ from headwater.store.base import Store
 from headwater.store.opening import open_store
 from headwater.store.results import Busy, LogSlice, Missing, Start, Started
 
+EVENT_STREAM: Final = {
+    "content-type": "text/event-stream; charset=utf-8",
+    # A proxy that gathers, or keeps, makes no stream of it.
+    "cache-control": "no-store",
+    "x-accel-buffering": "no",
+}
+"""Headers for what `Streams.sse` gives."""
+
 _BEYOND_ANY_LOG: Final = 1 << 60
 
 
