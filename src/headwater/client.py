@@ -181,13 +181,12 @@ class _Body:
         self._exchange = exchange
         self._idle_s = idle_s
         self._read: list[bytes] = []
-        self._over = False
         self._news = asyncio.Event()
         exchange.listen(self._on_bytes, self._on_end)
 
     async def next(self) -> bytes:
         """Nothing: that was all of it. Raises `_Lost` if it is silent for too long."""
-        if not self._read and not self._over:
+        if not self._read:
             self._exchange.resume()
             try:
                 async with asyncio.timeout(self._idle_s):
@@ -215,5 +214,5 @@ class _Body:
         self._news.set()
 
     def _on_end(self, transport: Transport) -> None:
-        self._over = True
+        # However it ended, the last that `next` gives is nothing. It comes after all that was read: a pause holds it.
         self._news.set()

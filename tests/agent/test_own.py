@@ -132,12 +132,15 @@ class TestWhatItSays:
 
     async def test_a_generator_that_never_waits_holds_up_nobody(self) -> None:
         async def endless(context: Context) -> AsyncGenerator[str, None]:
-            while True:
-                yield "on and "
+            while len(said) < 1_000_000:
+                said.append("on and ")
+                yield said[-1]
 
+        said: list[str] = []
         async with open_streams("memory:") as streams:
             run = await streams.start(endless)
-            await asyncio.sleep(0)
+            while not said:  # noqa: ASYNC110 -- it has begun, and waits for nothing
+                await asyncio.sleep(0)
             assert (await streams.stop(run.id)).run.outcome == Stopped("user")
 
     async def test_an_iterator_that_is_no_generator_will_do(self) -> None:
@@ -205,21 +208,20 @@ class TestHowItEnds:
         assert outcome.reason == "agent_error"
 
     async def test_its_cleanup_runs_once_and_before_the_ending_when_it_names_an_outcome(self) -> None:
-        cleaned = 0
+        cleaned: list[Outcome | None] = []
 
         async def agent(context: Context) -> AsyncGenerator[Said, None]:
-            nonlocal cleaned
             try:
                 yield "a"
                 yield Completed("stop")
             finally:
-                await asyncio.sleep(0)
-                cleaned += 1
+                await asyncio.sleep(0.02)
+                cleaned.append((await streams.run(context.run_id)).outcome)
 
         async with open_streams("memory:") as streams:
             run = await streams.start(agent)
             assert await ended(streams, run.id) == Completed("stop")
-            assert cleaned == 1
+            assert cleaned == [None]
 
     async def test_a_cancel_that_nobody_asked_for_is_its_own_failure(self) -> None:
         async def agent(context: Context) -> str:
@@ -400,7 +402,8 @@ class TestStopping:
             await clock.advance(4.0)
             assert (await streams.run(run.id)).outcome is None
             await clock.advance(2.0)
-            answer = await stopping
+            async with asyncio.timeout(10):
+                answer = await stopping
             assert answer.run.outcome == Stopped("user")
             let_go.set()
             await clock.advance(1.0)

@@ -16,7 +16,19 @@ from typing import Any
 import pytest
 
 from headwater.client import follow
-from headwater.events import Completed, Entry, Interrupted, RunEnded, RunStarted, Stopped, TextDelta
+from headwater.conversation import Message
+from headwater.events import (
+    Completed,
+    Entry,
+    Incomplete,
+    Interrupted,
+    ReasoningDelta,
+    RunEnded,
+    RunStarted,
+    Stopped,
+    TextDelta,
+)
+from headwater.streams import open_streams
 
 pytestmark = pytest.mark.anyio
 
@@ -207,7 +219,41 @@ async def _all(url: str, seen: list[Entry] | None = None) -> list[Entry]:
     return seen
 
 
+def shown() -> list[str]:
+    """The code on the page."""
+    return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "library.md").read_text(), re.DOTALL)
+
+
 def test_the_page_shows_the_example_as_it_is() -> None:
-    page = (ROOT / "docs" / "library.md").read_text()
-    shown = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert (EXAMPLE / "app.py").read_text() in shown
+    assert (EXAMPLE / "app.py").read_text() in shown()
+
+
+class Model:
+    """What the page's agent asks."""
+
+    cut_short = True
+
+    def __init__(self) -> None:
+        self.closed = 0
+
+    async def __call__(self, messages: tuple[Message, ...]) -> AsyncIterator[str]:
+        yield f"{len(messages)} message"
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+async def test_the_agent_on_the_page_does_what_the_page_says() -> None:
+    [code] = [code for code in shown() if "def agent" in code]
+    model = Model()
+    names: dict[str, Any] = {"my_model": model}
+    exec(code, names)
+    async with asyncio.timeout(20), open_streams("memory:") as streams:
+        run = await streams.start(names["agent"], said="Rivers?")
+        events = [entry.event async for entry in streams.follow(run.id)][1:]
+    assert events == [
+        ReasoningDelta("They ask about rivers."),
+        TextDelta("1 message"),
+        RunEnded(Incomplete("length")),
+    ]
+    assert model.closed == 1

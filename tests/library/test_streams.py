@@ -116,6 +116,20 @@ class TestFollowing:
             assert await streams.wait(run.id) == Completed("stop")
             assert await text(streams, run.id, after=entry.seq) == "b"
 
+    async def test_who_leaves_is_forgotten(self, url: str) -> None:
+        """C53."""
+        async with open_streams(url) as streams:
+            run = await streams.start(Words().all())
+            live = streams._runs.live(run.id)
+            assert live is not None
+            body = await streams.sse(run.id)
+            assert body is not None
+            for follower in (streams.follow(run.id), body):
+                await anext(follower)
+                assert live.followers == 1
+                await follower.aclose()
+                assert live.followers == 0
+
     async def test_one_that_is_to_end_with_its_followers_does(self) -> None:
         """C41."""
         clock = ManualClock()
@@ -124,7 +138,8 @@ class TestFollowing:
             await clock.advance(14.0)
             assert (await streams.run(run.id)).outcome is None
             await clock.advance(2.0)
-            assert await streams.wait(run.id) == Stopped("disconnect")
+            async with asyncio.timeout(10):
+                assert await streams.wait(run.id) == Stopped("disconnect")
 
     async def test_waiting_for_a_run_that_was_stopped_raises_nothing(self, url: str) -> None:
         """C55."""
