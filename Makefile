@@ -18,7 +18,7 @@ test: $(VENV)/.dev
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy src tests bench docs
+	$(BIN)/mypy src tests bench docs examples
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench

@@ -15,7 +15,7 @@ LAYERS: list[set[str]] = [
     {"source", "clock", "config"},
     {"store", "upstream", "simulate"},
     {"runs", "sessions", "agent"},
-    {"server", "client", "cli", "testing"},
+    {"server", "streams", "client", "cli", "testing"},
 ]
 # They do I/O, each behind an agreement of its own, and know nothing of one another.
 APART = LAYERS[4]

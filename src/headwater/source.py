@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from headwater.accumulate import Accumulator
-from headwater.events import Event, Outcome, ReasoningDelta, TextDelta
+from headwater.events import Event, Interrupted, Outcome, ReasoningDelta, Stopped, TextDelta
 
 
 class Ended(Struct, frozen=True):
@@ -29,6 +29,10 @@ class Sink(Protocol):
     @property
     def fold(self) -> Accumulator:
         """What the run's events amount to so far."""
+
+    @property
+    def stopping(self) -> Stopped | Interrupted | None:
+        """Why the source is being cancelled: said before the cancel. None: nobody has asked for it."""
 
     def take(self, events: Sequence[Event]) -> None:
         """What one read has brought, already applied to `fold`. Not to be called once `run` is over."""

@@ -162,6 +162,11 @@ class LiveRun:
 
     # ------------------------------------------------------------------ ends
 
+    @property
+    def stopping(self) -> Stopped | Interrupted | None:
+        """What was asked for: noted before the source is cancelled, which may read it here (C71)."""
+        return self._asked
+
     def stop(self, asked: Stopped | Interrupted) -> bool:
         """Have it end so. False: too late, it is ending already."""
         if self._closed or self._asked is not None or (self._work is not None and self._work.done()):
@@ -223,7 +228,7 @@ class LiveRun:
         if work.cancelled():
             return Ended(Failed("agent_error", "What was to answer was cancelled from within."))
         failure = work.exception()
-        return work.result() if failure is None else Ended(self._failed(failure))
+        return work.result() if failure is None else Ended(self._raised(failure))
 
     async def _done(self, work: asyncio.Task[Ended | Suspended]) -> bool:
         """False: it was told to stop, was given its time, and goes on all the same."""
@@ -238,10 +243,13 @@ class LiveRun:
             self._source.pause()
         return await self._source.run(self)
 
-    def _failed(self, error: BaseException) -> Failed:
+    def _raised(self, error: BaseException) -> Failed | Stopped | Interrupted:
         if isinstance(error, CallerError):
             return Failed("refused", error.message, error.status)
         _log.error("%s: its source raised", self.run.id, exc_info=error)
+        if self._asked is not None:
+            # What goes wrong in cleaning up undoes no stop; and to many a library a cancel is an error.
+            return self._asked
         return Failed(
             "agent_error", f"What was to answer has failed ({type(error).__name__}); the server's log has more."
         )

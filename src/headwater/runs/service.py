@@ -107,17 +107,20 @@ class Runs:
 
     # ---------------------------------------------------------------- starting
 
-    async def start(self, ask: Start) -> StartResult:
-        """A recorded run: committed first, then begun, also if whoever asks gives up in between."""
+    async def start(self, ask: Start, make_source: MakeSource | None = None) -> StartResult:
+        """A recorded run: committed first, then begun, also if whoever asks gives up in between.
+
+        `make_source` is for this run alone, if it begins at once: one that is queued may have to outlive the process.
+        """
         if self._draining:
             raise CallerError("The server is shutting down. Try again in a moment.", status=503, code="shutting_down")
-        return await asyncio.shield(self._spawn(self._start(ask)))
+        return await asyncio.shield(self._spawn(self._start(ask, make_source)))
 
-    async def _start(self, ask: Start) -> StartResult:
+    async def _start(self, ask: Start, make_source: MakeSource | None) -> StartResult:
         result = await self._store.start(ask)
         match result:
             case Started(run=run):
-                self._begin(run)
+                self._begin(run, make_source)
             case Queued(stopping=Run() as active):
                 await self._stop(active, "replaced")
             case _:
