@@ -1,9 +1,10 @@
 """All figures, as Markdown."""
 
-from bench import gateways, hot_path, reading, stops, store
+from bench import gateways, hot_path, reading, stops, store, store_postgres
 
 hot_path.main()
 reading.main()
 stops.main()
 store.main()
+store_postgres.main()
 gateways.main()

@@ -84,8 +84,9 @@ async def cpu_us(work: Callable[[], Awaitable[None]], number: int) -> float:
     return (time.process_time() - began) / number * 1e6
 
 
-async def event_us(store: Engine, runs: int) -> float:
-    per_run = max(1, min(EVENTS // runs, 2_000))
+async def event_us(store: Engine, runs: int, *, events: int = EVENTS, most: int = 2_000) -> float:
+    """With so many events in all, and no more than `most` of one run."""
+    per_run = max(1, min(events // runs, most))
     best = float("inf")
     for _ in range(ROUNDS):
         run_ids = [await start(store) for _ in range(runs)]

@@ -14,7 +14,7 @@ from headwater.errors import StoreError
 from headwater.store.news import Hub, News
 from headwater.store.postgres.connection import Address
 from headwater.store.postgres.glance import Glance
-from headwater.store.postgres.letters import news_of, read, write
+from headwater.store.postgres.letters import is_from, news_of, read, write
 from headwater.store.postgres.post import CHANNEL, Post
 from headwater.store.results import Changed
 
@@ -85,12 +85,13 @@ class Listener:
                     await (self._glance.look() if self._arrived else self._look_all())
 
     def _hear(self, payload: str) -> None:
+        if is_from(self._post.sender, payload):
+            self._arrived = True
+            return
         letter = read(payload)
         if letter is None:
             return
-        if letter.sender == self._post.sender:
-            self._arrived = True
-        elif not letter.look:
+        if not letter.look:
             self._hub.publish(news_of(letter))
         elif self._looking is None:
             self._looking = asyncio.create_task(self._look_soon())
