@@ -21,7 +21,7 @@ from headwater.store.postgres import open_postgres
 from headwater.store.results import Batch
 from headwater.testing.postgres import PostgresServer
 
-PACED_S = 5.0
+PACED_S = 4.0
 TICK_S = 0.020
 
 
@@ -102,7 +102,7 @@ async def costs(store: Engine) -> None:
     print("| 1 run: µs of CPU an event | 32 runs | 1,000 runs | start + end, in a session: µs | a read: µs |")
     print("|---|---|---|---|---|")
     await whole_run_us(store, 50)
-    events = [await event_us(store, runs, events=4_000, most=100) for runs in (1, 32, 1_000)]
+    events = [await event_us(store, runs, events=10_000, most=100, rounds=1) for runs in (1, 32, 1_000)]
     run_id = await start(store)
     await Pump(store, [run_id], 200).run()
     cells = [*events, await whole_run_us(store, 50), await read_us(store, run_id, 200)]
@@ -159,6 +159,8 @@ async def measure(url: str, folder: Path) -> None:
         return await open_postgres(url, address="bench", clock=SystemClock(), entropy=os.urandom)
 
     first = await worker()
+    # Until it knows that it is alone.
+    await asyncio.sleep(16.0)
     await costs(first)
     await paced(first, folder)
     second = await worker()
