@@ -267,5 +267,7 @@ class Worker(Struct, frozen=True, kw_only=True, omit_defaults=True):
     address: str
     joined_at: float
     beat_at: float
+    visiting: bool = False
+    """A command beside the server: it takes up no runs."""
     fenced: bool = False
     """Declared dead: nothing that it writes counts, for ever."""

@@ -1,14 +1,20 @@
 """Every engine passes what any store must: the suite, and the state machine (C40–C55 as far as they are the store's)."""
 
 import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
 
+from headwater.testing.postgres import PostgresServer
 from headwater.testing.store_suite import SharedStoreSuite, StoreSuite
 from headwater.testing.store_suite.machine import StoreMachine
 from headwater.testing.store_suite.making import Backend
 from tests.store.backends import MemoryBackend, SqliteBackend
+from tests.store.postgres_backend import PostgresBackend, emptied
 
 
 class TestMemory(StoreSuite, SharedStoreSuite):
@@ -21,6 +27,14 @@ class TestSqlite(StoreSuite):
     @pytest.fixture
     def backend(self, tmp_path: Path) -> SqliteBackend:
         return SqliteBackend(tmp_path / "headwater.db")
+
+
+class TestPostgres(StoreSuite, SharedStoreSuite):
+    @pytest.fixture
+    async def backend(self, postgres: PostgresServer) -> AsyncIterator[PostgresBackend]:
+        backend = PostgresBackend(postgres.url())
+        yield backend
+        await backend.close()
 
 
 class MemoryMachine(StoreMachine):
@@ -40,5 +54,20 @@ class SqliteMachine(StoreMachine):
         self._folder.cleanup()
 
 
+class PostgresMachine(StoreMachine):
+    shared = True
+    url: ClassVar[str]
+
+    def make_backend(self) -> Backend:
+        return PostgresBackend(self.url)
+
+
 TestMemoryMachine = MemoryMachine.TestCase
 TestSqliteMachine = SqliteMachine.TestCase
+
+
+def test_postgres_machine(postgres: PostgresServer) -> None:
+    PostgresMachine.url = emptied(postgres, "machine")
+    # A step is some 50 round trips.
+    fewer = settings(max_examples=settings().max_examples // 4, stateful_step_count=30)
+    run_state_machine_as_test(PostgresMachine, settings=fewer)

@@ -11,15 +11,27 @@ import pytest
 
 from headwater.clock import SystemClock
 from headwater.errors import StoreError
+from headwater.events import TextDelta
 from headwater.records import Key
 from headwater.store.framing import pack, unpack
 from headwater.store.opening import open_store
+from headwater.store.results import Batch
 from headwater.store.sqlite import connection as connection_module
 from headwater.store.sqlite import open_sqlite
 from headwater.store.sqlite.connection import connect, prepare
 from headwater.store.sqlite.database import SqliteDatabase
 from headwater.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, migrate
-from headwater.testing.store_suite.making import OWNER, kept, logged, said, started, tokens
+from headwater.testing.store_suite.making import (
+    OWNER,
+    answered,
+    ended,
+    entries,
+    kept,
+    logged,
+    said,
+    started,
+    tokens,
+)
 from tests.store.backends import SqliteBackend
 
 
@@ -235,6 +247,7 @@ async def test_a_command_can_work_on_the_file_beside_the_server_that_has_it(tmp_
     run = (await started(server)).run
     command = await open_sqlite(path, address="", clock=SystemClock(), entropy=os.urandom, beside=True)
     key = Key(id="key_1", owner=OWNER, hash="h", created_at=1.0)
+    assert await server.fence_dead() == ()
     await command.put_key(key)
     assert await server.key("h") == key
     assert await kept(server, tokens(run.id, 0)) == [None]
@@ -262,6 +275,39 @@ async def test_search_learns_of_many_messages_in_steps(tmp_path: Path) -> None:
     store = await SqliteBackend(tmp_path / "headwater.db").worker()
     await started(store, session_id="s", messages=tuple(said(f"river {n}") for n in range(450)))
     assert len(await store.search(OWNER, "river", limit=1000)) == 450
+
+
+@pytest.mark.anyio
+async def test_what_raises_half_way_has_changed_nothing(tmp_path: Path) -> None:
+    backend = SqliteBackend(tmp_path / "headwater.db")
+    store = await backend.worker()
+
+    async def half_way() -> None:
+        async with backend.database.writing() as tables:
+            await tables.put_key(Key(id="key_1", owner=OWNER, hash="h", created_at=1.0))
+            raise RuntimeError("of the test")
+
+    with pytest.raises(RuntimeError):
+        await half_way()
+    assert await store.keys() == ()
+
+
+@pytest.mark.anyio
+async def test_not_a_word_of_a_deleted_session_is_left_in_the_file(tmp_path: Path) -> None:
+    backend = SqliteBackend(tmp_path / "headwater.db")
+    store = await backend.worker()
+    run = (await started(store, session_id="s", messages=(said("a zebrafish"),))).run
+    await kept(store, Batch(run.id, 0, entries(0, TextDelta("another zebrafish"))))
+    assert len(await store.search(OWNER, "zebrafish")) == 1
+    await started(store, session_id="t", messages=(said("a stickleback"),))
+    assert len(await store.search(OWNER, "stickleback")) == 1
+    await ended(store, run.id, messages=(answered("a zebrafish, not indexed yet"),))
+    await store.delete_session(OWNER, "s")
+    assert len(await store.search(OWNER, "stickleback")) == 1
+    await store.tidy(1e9)
+    await store.close()
+    assert b"ebrafis" not in backend.path.read_bytes()
+    assert b"ticklebac" in backend.path.read_bytes()
 
 
 @pytest.mark.anyio

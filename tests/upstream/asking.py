@@ -6,15 +6,14 @@ from typing import Any
 
 import msgspec
 
-from headwater.accumulate import Accumulator
 from headwater.config.secret import Secret
 from headwater.config.settings import UpstreamSettings
 from headwater.conversation import Request, Target, Text, User
-from headwater.events import AttemptEnded, AttemptStarted, DialectName, Event, Outcome, TextDelta
+from headwater.events import DialectName, Outcome
 from headwater.policy import Prefill
 from headwater.source import Ended
 from headwater.testing import ManualClock
-from headwater.testing.upstream import Answer, ScriptedUpstream
+from headwater.testing.upstream import Answer, Heard, ScriptedUpstream
 from headwater.upstream.demo.steps import Cut, End, Hang, Pause, Send, Step
 from headwater.upstream.endpoint import Endpoint, Route
 from headwater.upstream.model import Model, ModelTurn
@@ -42,36 +41,6 @@ GOOD = Answer([*text("Hi", " there"), *DONE])
 CUT_AT_ONCE = Answer([Cut()])
 CUT = Answer([*text("Hi", " the"), Cut()])
 SILENT = Answer([Hang()])
-
-
-class Heard:
-    """A sink that keeps all."""
-
-    def __init__(self) -> None:
-        self.fold = Accumulator()
-        self.events: list[Event] = []
-        self.first = asyncio.Event()
-        """The first word has come."""
-
-    def take(self, events: Sequence[Event]) -> None:
-        self.events += events
-        if self.fold.delivered_anything:
-            self.first.set()
-
-    def of(self, kind: type[Any]) -> list[Any]:
-        return [event for event in self.events if type(event) is kind]
-
-    @property
-    def words(self) -> list[str]:
-        return [event.text for event in self.of(TextDelta)]
-
-    @property
-    def reasons(self) -> list[str]:
-        return [event.reason for event in self.of(AttemptStarted)]
-
-    @property
-    def failures(self) -> list[str | None]:
-        return [event.failed and event.failed.reason for event in self.of(AttemptEnded)]
 
 
 class Stage:

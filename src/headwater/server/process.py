@@ -18,7 +18,10 @@ import uvicorn
 
 from headwater.config.settings import Settings
 from headwater.server.app import build_app
+from headwater.server.callers import Keyring
 from headwater.server.direct import DirectProtocol
+from headwater.server.guard import Guard
+from headwater.server.native.api import Native
 from headwater.server.services import Services
 
 _log = logging.getLogger("headwater.server")
@@ -45,9 +48,30 @@ class Server(uvicorn.Server):
                 transport.abort()
 
 
-def server_for(services: Services) -> Server:
+class Front:
+    """What stands before the services: who may pass, and where to."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._guard = Guard(services.settings.server, self._keyring(), services.clock)
+        self._native = Native(services, self._guard)
+        self.app = build_app(services, self._guard.caller, self._native.routes())
+
+    def reload(self) -> None:
+        self._guard.reload(self._services.settings.server, self._keyring())
+
+    def close(self) -> None:
+        """Open streams end: they would keep the server from ending."""
+        self._native.close()
+
+    def _keyring(self) -> Keyring:
+        services = self._services
+        return Keyring(services.settings.server.keys, services.store, services.clock)
+
+
+def server_for(services: Services, front: Front | None = None) -> Server:
     config = uvicorn.Config(
-        build_app(services),
+        (front or Front(services)).app,
         http=DirectProtocol,
         ws="none",
         lifespan="off",
@@ -66,7 +90,8 @@ class Process:
     def __init__(self, services: Services, reload: Callable[[], Settings | None]) -> None:
         self._services = services
         self._reload = reload
-        self._server = server_for(services)
+        self._front = Front(services)
+        self._server = server_for(services, self._front)
         self._hurry = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
 
@@ -104,6 +129,7 @@ class Process:
         for task in waiting:
             task.cancel()
         await services.runs.close()
+        self._front.close()
         self._server.should_exit = True
 
     def _on_reload(self) -> None:
@@ -117,3 +143,4 @@ class Process:
         if settings.store != now.store:
             _log.warning("[store] has changed: that takes a restart")
         self._services.reload(settings)
+        self._front.reload()

@@ -49,7 +49,7 @@ from headwater.store.results import (
 
 Unwatch = Callable[[], None]
 
-READ_BYTES: Final = 1 << 18
+READ_BYTES: Final = 1 << 16
 
 
 class RunStore(Protocol):
@@ -207,7 +207,10 @@ class WorkerStore(Protocol):
         """Queued, and nothing is before them: to be claimed after a restart. Also waiting ones whose time is over."""
 
     async def tidy(self, keep_logs_s: float) -> int:
-        """Drop logs that ended longer ago, whole; reservations after 24 h; blobs that nothing shows. How many logs."""
+        """Drop logs that ended longer ago, whole; reservations after 24 h; blobs that nothing shows.
+
+        How many logs; not all at once if there are very many, so call it again then.
+        """
 
     async def check(self) -> None:
         """Raises `StoreError` if it can't be written to."""

@@ -1,7 +1,7 @@
 """Who wants to hear of what, within one worker. Telling is a plain call on the event loop: no task wakes for it."""
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Generic, ParamSpec
 
 from msgspec import Struct, field
@@ -36,9 +36,9 @@ class Watchers(Generic[P]):
     """Callbacks by what they are about."""
 
     def __init__(self) -> None:
-        self._told: dict[Hashable, list[Callable[P, None]]] = {}
+        self._told: dict[str, list[Callable[P, None]]] = {}
 
-    def add(self, about: Hashable, told: Callable[P, None]) -> Callable[[], None]:
+    def add(self, about: str, told: Callable[P, None]) -> Callable[[], None]:
         # A list and no set: the same callback may be there twice, and each goes by itself.
         self._told.setdefault(about, []).append(told)
 
@@ -51,13 +51,16 @@ class Watchers(Generic[P]):
 
         return unwatch
 
-    def tell(self, about: Hashable, *args: P.args, **kwargs: P.kwargs) -> None:
+    def tell(self, about: str, *args: P.args, **kwargs: P.kwargs) -> None:
         if watchers := self._told.get(about):
             for told in tuple(watchers):
                 try:
                     told(*args, **kwargs)
                 except Exception as error:
                     report(told, error)
+
+    def watched(self) -> list[str]:
+        return list(self._told)
 
     def __len__(self) -> int:
         return len(self._told)

@@ -14,14 +14,30 @@ from headwater.store.sqlite.connection import Durability
 async def open_store(
     url: str, *, address: str, clock: Clock, entropy: Callable[[int], bytes], durability: Durability = "process"
 ) -> Store:
-    """`memory:` or `sqlite:PATH`. `address` is where this worker can be found, for whoever wants the same file."""
+    """`memory:`, `sqlite:PATH` or `postgresql://…`. `address` is where this worker can be found, for the others.
+
+    What Postgres survives is for its own settings to say (`synchronous_commit`), not for `durability`.
+    """
     scheme, _, rest = url.partition(":")
     if scheme == "memory":
         return await open_memory(MemoryDatabase(), address=address, clock=clock, entropy=entropy)
     if scheme == "sqlite" and rest:
         path = _at_home(rest)
         return await open_sqlite(path, address=address, clock=clock, entropy=entropy, durability=durability)
-    raise StoreError(f"store.url is {url!r}, and must be memory: or sqlite:PATH", trouble="unreachable")
+    if scheme in ("postgresql", "postgres"):
+        return await _open_postgres(url, address, clock, entropy)
+    raise StoreError(
+        f"store.url is {scheme}:…, and must be memory:, sqlite:PATH or postgresql://…", trouble="unreachable"
+    )
+
+
+async def _open_postgres(url: str, address: str, clock: Clock, entropy: Callable[[int], bytes]) -> Store:
+    # Imported only here: it is an extra.
+    try:
+        from headwater.store.postgres import open_postgres
+    except ImportError as error:  # pragma: no cover - the tests have it
+        raise StoreError(f"for Postgres, pip install 'headwater[postgres]' ({error})", trouble="unreachable") from error
+    return await open_postgres(url, address=address, clock=clock, entropy=entropy)
 
 
 def _at_home(path: str) -> Path:

@@ -131,6 +131,8 @@ class Ending(Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     answered_by: str | None = None
     first_token_at: float | None = None
+    idle: bool = False
+    """Meant for a run that no worker has: nothing is changed if one has begun it meanwhile."""
     take_next: bool = True
     """This worker takes up what comes next in the queue; false while it is shutting down."""
 
@@ -198,5 +200,6 @@ class RunList(Struct, frozen=True):
 class Changed(Struct, frozen=True):
     """A hint for somebody who shows it: fetch it again."""
 
-    kind: Literal["session", "run", "group"]
+    kind: Literal["session", "run", "group", "all"]
+    """`all`: hints may have been lost, so whatever is shown."""
     id: str

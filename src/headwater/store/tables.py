@@ -1,10 +1,11 @@
 """What an engine provides to the rules: plain reads and writes of records, all within one transaction.
 
-No decisions here. `lock_session` keeps other transactions from the session until this one is over; an engine whose
-writers are alone anyway just reads. A session is locked before any run of it is written.
+No decisions here. What is locked is kept from other transactions until this one is over; an engine whose writers are
+alone anyway just reads. A session is locked before any run of it, and a run before it is written.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -30,10 +31,13 @@ from headwater.records import (
 )
 from headwater.store.news import Hub, News
 from headwater.store.results import Batch, Page
+from headwater.store.writer import Troubles
 
 
 class RunTables(Protocol):
     async def run(self, run_id: str) -> Run | None: ...
+
+    async def lock_run(self, run_id: str) -> Run | None: ...
 
     async def add_run(self, run: Run, body: RunBody) -> None: ...
 
@@ -66,8 +70,8 @@ class RunTables(Protocol):
     async def last_seq(self, run_id: str) -> int:
         """Of what is in the log; -1: nothing is."""
 
-    async def droppable(self, ended_before: float) -> list[Run]:
-        """Ended, and their log is still there."""
+    async def droppable(self, ended_before: float, limit: int) -> list[Run]:
+        """Ended, and their log is still there; the oldest."""
 
     async def drop_log(self, run_id: str) -> None: ...
 
@@ -75,7 +79,8 @@ class RunTables(Protocol):
 
     async def add_approval(self, run_id: str, approval: Approval) -> None: ...
 
-    async def reservation(self, owner: str, key: str) -> Reservation | None: ...
+    async def reservation(self, owner: str, key: str) -> Reservation | None:
+        """Locks it, too, also if there is none: it is asked for in order to be made."""
 
     async def put_reservation(self, reservation: Reservation) -> None: ...
 
@@ -85,7 +90,8 @@ class RunTables(Protocol):
 class SessionTables(Protocol):
     async def session(self, owner: str, session_id: str) -> Session | None: ...
 
-    async def lock_session(self, owner: str, session_id: str) -> Session | None: ...
+    async def lock_session(self, owner: str, session_id: str) -> Session | None:
+        """Also if there is none: nobody else can make it."""
 
     async def put_session(self, session: Session) -> None: ...
 
@@ -119,12 +125,8 @@ class SessionTables(Protocol):
 
     async def put_group(self, group: Group) -> None: ...
 
-    async def search(self, owner: str, words: str, limit: int) -> list[SearchHit]: ...
-
 
 class OtherTables(Protocol):
-    async def blob(self, owner: str, hash: str) -> Blob | None: ...
-
     async def put_blob(self, owner: str, blob: Blob, at: float) -> None: ...
 
     async def drop_blobs(self, unused_since: float) -> None:
@@ -138,6 +140,11 @@ class OtherTables(Protocol):
 
     async def worker(self, worker_id: str) -> Worker | None: ...
 
+    async def hold_worker(self, worker_id: str) -> Worker | None:
+        """It can't be locked before this transaction is over; several may hold it."""
+
+    async def lock_worker(self, worker_id: str) -> Worker | None: ...
+
     async def workers(self) -> list[Worker]: ...
 
     async def put_worker(self, worker: Worker) -> None: ...
@@ -147,6 +154,10 @@ class OtherTables(Protocol):
 
 class Tables(RunTables, SessionTables, OtherTables, Protocol):
     """All of them."""
+
+
+class Undone(StoreError):
+    """Nothing of a transaction was kept, by no fault of its own (a deadlock, a connection that broke)."""
 
 
 class Database(Protocol):
@@ -159,10 +170,10 @@ class Database(Protocol):
         """Everything is read as of one moment."""
 
     def writing(self) -> AbstractAsyncContextManager[Tables]:
-        """Committed at its end, undone as a whole if it raises."""
+        """Committed at its end, undone as a whole if it raises. Raises `Undone` if another try may do."""
 
-    def commit(self, worker_id: str, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
-        """Keeps entries of runs that are running and this worker's; whose it does not, and why. One batch a run."""
+    def commit(self, worker_id: str, batches: Sequence[Batch]) -> Troubles | asyncio.Future[Troubles]:
+        """Keeps entries of runs that are running and this worker's. One batch a run, one commit at a time."""
 
     def publish(self, news: News) -> None:
         """To the watchers of all workers."""
@@ -170,10 +181,17 @@ class Database(Protocol):
     async def index(self) -> None:
         """Let search know of what has come since the last time."""
 
+    async def forget(self) -> None:
+        """Let nothing be left in what search knows of what was deleted."""
+
+    async def search(self, owner: str, words: str, limit: int) -> list[SearchHit]: ...
+
+    async def blob(self, owner: str, hash: str) -> Blob | None: ...
+
     def attach(self, hub: Hub) -> None:
         """Where this worker's watchers are."""
 
-    def close(self, hub: Hub) -> None: ...
+    async def close(self, hub: Hub) -> None: ...
 
 
 class Transaction(Struct):

@@ -1,8 +1,8 @@
 """Group commit: what all runs have waiting is kept as one; then each is told, once.
 
-The commit runs on the event loop, at most one a millisecond, the first after a pause at once
-(docs/decisions/0001). The writer knows which runs are this worker's and where their logs stand; what is written, and
-whether it may be, is the engine's.
+One commit at a time, at most one a millisecond, the first after a pause at once (docs/decisions/0001). While one is
+under way, what comes waits for the next: batches grow with the load. The writer knows which runs are this worker's
+and where their logs stand; what is written, and whether it may be, is the engine's.
 """
 
 import asyncio
@@ -18,8 +18,13 @@ from headwater.store.results import Batch, Committed
 
 GAP_S: Final = 0.001
 
-Commit = Callable[[Sequence[Batch]], Mapping[str, StoreError]]
-"""Keeps what it can, in one transaction; whose batch it does not keep, and why. Raises if it keeps none."""
+Troubles = Mapping[str, StoreError]
+"""Whose entries were not kept, and why."""
+Commit = Callable[[Sequence[Batch]], Troubles | asyncio.Future[Troubles]]
+"""Keeps what it can, in one transaction. Raises, or gives a future that does, if it keeps none.
+
+An engine that is done before a task could be woken is done when it returns; one that has to wait gives a future.
+"""
 
 
 class _Log(Struct):
@@ -28,6 +33,16 @@ class _Log(Struct):
     kept_seq: int
     """The last that is committed."""
     waiting: list[bytes]
+    committed: Committed
+    under_way: int = 0
+    """Entries behind `kept_seq`, and before those that wait, that are being committed."""
+
+
+class _Part(Struct):
+    """What a commit that is under way has of one run."""
+
+    log: _Log
+    batch: Batch
     committed: Committed
 
 
@@ -42,6 +57,10 @@ class GroupWriter:
         self._logs: dict[str, _Log] = {}
         self._waiting: list[str] = []
         """Runs that have something waiting."""
+        self._parts: list[_Part] = []
+        """Of the commit that is under way."""
+        self._settling: list[asyncio.Future[Troubles]] = []
+        """Who wants to know of the next commit that is over."""
         self._timer: asyncio.Handle | None = None
         self._free_s = 0.0
 
@@ -56,53 +75,101 @@ class GroupWriter:
         log = self._logs.get(batch.run_id)
         if log is None:
             raise StoreError(f"{batch.run_id} is no run of this worker", trouble="lost")
-        next_seq = log.kept_seq + len(log.waiting) + 1
+        next_seq = log.kept_seq + log.under_way + len(log.waiting) + 1
         if batch.first_seq != next_seq:
             raise ValueError(f"the log of {batch.run_id} goes on at {next_seq}, not at {batch.first_seq}")
         if not log.waiting:
             self._waiting.append(batch.run_id)
         log.waiting += batch.entries
         log.committed = committed
-        if self._timer is None:
-            # It paces work, and is seen by nobody: no `Clock`.
-            delay_s = max(0.0, self._free_s - time.perf_counter())
-            self._timer = asyncio.get_running_loop().call_later(delay_s, self.flush)
+        if self._timer is None and not self._parts:
+            self._flush_soon()
 
-    def flush(self) -> Mapping[str, StoreError]:
-        """Commit what is waiting, now. Whose entries were refused, and why."""
+    async def settle(self, run_id: str) -> StoreError | None:
+        """Until all that was handed over of this run is kept, or was refused: then, why."""
+        while (log := self._logs.get(run_id)) is not None and (log.waiting or log.under_way):
+            over: asyncio.Future[Troubles] = asyncio.get_running_loop().create_future()
+            self._settling.append(over)
+            if not self._parts:
+                self.flush()
+            if trouble := (await over).get(run_id):
+                return trouble
+        return None
+
+    async def settle_all(self) -> None:
+        for run_id in list(self._logs):
+            await self.settle(run_id)
+
+    def flush(self) -> None:
+        """Commit what is waiting, now. Not while a commit is under way."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         waiting, self._waiting = self._waiting, []
-        found: list[_Log] = []
-        batches: list[Batch] = []
         for run_id in waiting:
             log = self._logs.get(run_id)
             # One that was disowned meanwhile has ended, and its ending took all that there was.
             if log is not None and log.waiting:
-                found.append(log)
-                batches.append(Batch(run_id, log.kept_seq + 1, log.waiting))
-        if not found:
-            return {}
-        troubles = self._try(batches)
-        self._free_s = time.perf_counter() + GAP_S
-        # All is in order before anybody is told: whoever is may append again.
-        for log, batch in zip(found, batches, strict=True):
-            log.kept_seq += 0 if batch.run_id in troubles else len(log.waiting)
-            log.waiting = []
-        for log, batch in zip(found, batches, strict=True):
-            try:
-                log.committed(log.kept_seq, troubles.get(batch.run_id))
-            except Exception as error:
-                report(log.committed, error)
-        self._tell([batch.run_id for batch in batches if batch.run_id not in troubles])
-        return troubles
-
-    def _try(self, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
+                self._parts.append(_Part(log, Batch(run_id, log.kept_seq + 1, log.waiting), log.committed))
+                log.under_way, log.waiting = len(log.waiting), []
+        if not self._parts:
+            return
         try:
-            return self._commit(batches)
+            result = self._commit([part.batch for part in self._parts])
         except StoreError as error:
-            return {batch.run_id: error for batch in batches}
+            self._refused(error)
+        else:
+            if isinstance(result, asyncio.Future):
+                result.add_done_callback(self._waited)
+            else:
+                self._over(result)
+
+    def _flush_soon(self) -> None:
+        # It paces work, and is seen by nobody: no `Clock`.
+        delay_s = max(0.0, self._free_s - time.perf_counter())
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self.flush)
+
+    def _waited(self, result: asyncio.Future[Troubles]) -> None:
+        try:
+            troubles = result.result()
+        except StoreError as error:
+            self._refused(error)
+        else:
+            self._over(troubles)
+
+    def _refused(self, error: StoreError) -> None:
+        self._over({part.batch.run_id: error for part in self._parts})
+
+    def _over(self, troubles: Troubles) -> None:
+        self._free_s = time.perf_counter() + GAP_S
+        parts, self._parts = self._parts, []
+        settling, self._settling = self._settling, []
+        # All is in order before anybody is told: whoever is may append again.
+        for part in parts:
+            if part.batch.run_id not in troubles:
+                part.log.kept_seq += part.log.under_way
+            part.log.under_way = 0
+        for part in parts:
+            self._tell_run(part, troubles.get(part.batch.run_id))
+        for over in settling:
+            if not over.done():
+                over.set_result(troubles)
+        if self._waiting and self._timer is None and not self._parts:
+            self._flush_soon()
+        self._tell([part.batch.run_id for part in parts if part.batch.run_id not in troubles])
+
+    def _tell_run(self, part: _Part, trouble: StoreError | None) -> None:
+        told = [part.committed]
+        if trouble is not None and part.log.waiting:
+            # What came behind entries that are not there can't be kept either.
+            part.log.waiting = []
+            if part.log.committed != part.committed:
+                told.append(part.log.committed)
+        for committed in told:
+            try:
+                committed(part.log.kept_seq, trouble)
+            except Exception as error:
+                report(committed, error)
 
     def __len__(self) -> int:
         """Runs that are this worker's."""

@@ -1,4 +1,4 @@
-"""An upstream that answers as a test tells it to, without a network."""
+"""Both ends of a model's turn, without a network: an upstream that answers as it is told, a sink that keeps all."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
+from headwater.accumulate import Accumulator
 from headwater.clock import Clock
 from headwater.errors import UpstreamError
-from headwater.events import Failed
+from headwater.events import AttemptEnded, AttemptStarted, Event, Failed, Interrupted, Stopped, TextDelta
 from headwater.upstream.demo.steps import End, Send, Step
 from headwater.upstream.exchange import Exchange
 from headwater.upstream.played import PlayedExchange
@@ -62,3 +63,34 @@ class ScriptedUpstream:
             raise
         asked.exchange = PlayedExchange(iter(answer.steps), self._clock, answer.status, answer.headers)
         return asked.exchange
+
+
+class Heard:
+    """A sink that keeps all, and can be asked for parts of it."""
+
+    def __init__(self) -> None:
+        self.fold = Accumulator()
+        self.events: list[Event] = []
+        self.stopping: Stopped | Interrupted | None = None
+        self.first = asyncio.Event()
+        """The first word has come."""
+
+    def take(self, events: Sequence[Event]) -> None:
+        self.events += events
+        if self.fold.delivered_anything:
+            self.first.set()
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [event for event in self.events if type(event) is kind]
+
+    @property
+    def words(self) -> list[str]:
+        return [event.text for event in self.of(TextDelta)]
+
+    @property
+    def reasons(self) -> list[str]:
+        return [event.reason for event in self.of(AttemptStarted)]
+
+    @property
+    def failures(self) -> list[str | None]:
+        return [event.failed and event.failed.reason for event in self.of(AttemptEnded)]

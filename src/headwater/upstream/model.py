@@ -247,11 +247,9 @@ class ModelTurn:
         if self._paused:
             attempt.pause()
         try:
-            report = await attempt.run()
+            return await attempt.run()
         finally:
             self._attempt = None
-        emit(sink, report.ended)
-        return report
 
     def _body(self, route: Route, *, streamed: bool) -> bytes:
         target = replace(route.target, stream=streamed)

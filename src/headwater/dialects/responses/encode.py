@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
 from headwater.dialects import endings
-from headwater.dialects.base import NOT_CARRIED, Head, Whole
+from headwater.dialects.base import NOT_CARRIED, STOP, Head, Whole
 from headwater.dialects.responses.output import Output
 from headwater.dialects.responses.resource import Resource, suffix, write_usage
 from headwater.events import (
@@ -54,11 +54,14 @@ class ResponsesEncoder:
         """Of turns before this one."""
         self._usage: Usage | None = None
         self._notes: list[str] = []
+        self._tier: str | None = None
+        """That the upstream served it in, if it said so."""
 
     def encode(self, event: Event) -> bytes:
+        if type(event) is TextDelta and self._begun and not event.refusal:
+            # Nearly every event there is, and a match takes 0.1 µs more.
+            return self._output.grow("text", event.text)
         match event:
-            case TextDelta(text=text, refusal=False) if self._begun:
-                return self._output.grow("text", text)
             case TextDelta(text=text, refusal=refusal):
                 return self._begin() + self._output.grow("refusal" if refusal else "text", text)
             case ReasoningDelta(text=text):
@@ -99,6 +102,7 @@ class ResponsesEncoder:
             error=verdict.error,
             reason=verdict.reason,
             notes=self._notes,
+            tier=self._tier,
         )
 
     def so_far(self) -> msgspec.Raw:
@@ -121,6 +125,9 @@ class ResponsesEncoder:
             sealed = event.data.get("encrypted_content") if ours else None
             return (self._begin() if sealed else b"") + self._output.seal(sealed)
         if not ours:
+            return b""
+        if event.data.get("type") == STOP:
+            self._tier = event.data.get("service_tier")
             return b""
         if event.data.get("type") == "message":
             return self._output.note(event.data)

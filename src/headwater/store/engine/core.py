@@ -1,17 +1,22 @@
 """What every part of a store stands on: the transactions of one worker.
 
-It decides nothing but when to look whether this worker was fenced: at the beginning of every write.
+It decides when to look whether this worker was fenced, at the beginning of every write, and that a write which an
+engine has undone by no fault of its own is done again.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
 
 from headwater.clock import Clock
 from headwater.errors import StoreError
 from headwater.store.news import Hub, News
-from headwater.store.results import Batch
-from headwater.store.tables import Database, Transaction
+from headwater.store.tables import Database, Transaction, Undone
 from headwater.store.writer import GroupWriter
+
+T = TypeVar("T")
+
+TRIES: Final = 4
+"""Of a write. Each is a transaction of its own, of which nothing is left if it is undone."""
 
 
 class Core:
@@ -21,22 +26,28 @@ class Core:
         self._clock = clock
         self._entropy = entropy
         self._hub = Hub()
-        self._writer = GroupWriter(self._commit, self._tell)
+        self._writer = GroupWriter(lambda batches: database.commit(worker_id, batches), self._tell)
         database.attach(self._hub)
 
-    @asynccontextmanager
-    async def _write(self) -> AsyncIterator[Transaction]:
+    async def _write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """What `work` does is one transaction, and may be done again from its beginning."""
+        for _ in range(TRIES - 1):
+            try:
+                return await self._try(work)
+            except Undone:
+                continue
+        return await self._try(work)
+
+    async def _try(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         async with self._database.writing() as tables:
-            me = await tables.worker(self.worker_id)
+            me = await tables.hold_worker(self.worker_id)
             if me is None or me.fenced:
                 raise fenced(self.worker_id)
             tx = Transaction(tables, me, self._clock.unix_s(), self._entropy)
-            yield tx
+            result = await work(tx)
         if tx.news:
             self._database.publish(tx.news)
-
-    def _commit(self, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
-        return self._database.commit(self.worker_id, batches)
+        return result
 
     def _tell(self, run_ids: Sequence[str]) -> None:
         self._database.publish(News(list(run_ids)))

@@ -7,7 +7,6 @@ from typing import Final
 
 from headwater.clock import Clock
 from headwater.errors import StoreError
-from headwater.lifecycle import RunState
 from headwater.records import Approval, IdempotencyKey, Run, RunBody, StopRequest
 from headwater.store.base import READ_BYTES, Unwatch
 from headwater.store.engine.core import Core
@@ -30,7 +29,7 @@ from headwater.store.results import (
     StopStands,
 )
 from headwater.store.rules import runs
-from headwater.store.tables import Database
+from headwater.store.tables import Database, Transaction
 
 NOTE_S: Final = 0.05
 """Unrecorded runs are written behind by so much, together."""
@@ -47,24 +46,23 @@ class RunEngine(Core):
     # ------------------------------------------------------- start to end
 
     async def start(self, ask: Start) -> StartResult:
-        async with self._write() as tx:
-            result = await runs.start(tx, ask)
+        result = await self._write(lambda tx: runs.start(tx, ask))
         if isinstance(result, Started):
             self._writer.own(result.run.id, -1)
         return result
 
     async def claim(self, run_id: str) -> Started | None:
-        async with self._write() as tx:
-            started = await runs.claim(tx, run_id)
-            last_seq = await tx.tables.last_seq(run_id)
+        async def work(tx: Transaction) -> tuple[Started | None, int]:
+            return await runs.claim(tx, run_id), await tx.tables.last_seq(run_id)
+
+        started, last_seq = await self._write(work)
         if started is not None:
             self._writer.own(run_id, last_seq)
         return started
 
     async def release(self, run_id: str, until: float | None = None) -> bool:
-        self._flush(run_id)
-        async with self._write() as tx:
-            released = await runs.release(tx, run_id, until)
+        await self._settle(run_id)
+        released = await self._write(lambda tx: runs.release(tx, run_id, until))
         self._writer.disown(run_id)
         return released
 
@@ -72,17 +70,16 @@ class RunEngine(Core):
         self._writer.append(batch, committed)
 
     async def end(self, ending: Ending) -> EndResult:
-        self._flush(ending.run_id)
-        async with self._write() as tx:
-            result = await runs.end(tx, ending)
+        await self._settle(ending.run_id)
+        result = await self._write(lambda tx: runs.end(tx, ending))
         self._writer.disown(ending.run_id)
         if isinstance(result, EndStands) and result.next is not None:
             self._writer.own(result.next.run.id, -1)
         return result
 
-    def _flush(self, run_id: str) -> None:
+    async def _settle(self, run_id: str) -> None:
         """What was handed over comes first. A run that is lost is told so by the rules."""
-        trouble = self._writer.flush().get(run_id)
+        trouble = await self._writer.settle(run_id)
         if trouble is not None and trouble.trouble != "lost":
             raise trouble
 
@@ -101,24 +98,19 @@ class RunEngine(Core):
         notes, self._notes = self._notes, []
         if not notes:
             return
+
+        async def work(tx: Transaction) -> None:
+            for run in notes:
+                await tx.tables.add_run(run, RunBody())
+                tx.news.of_run(run)
+
         try:
-            async with self._write() as tx:
-                for run in notes:
-                    await tx.tables.add_run(run, RunBody())
-                    tx.news.of_run(run)
+            await self._write(work)
         except StoreError as error:
             _log.warning("%d unrecorded runs are not in the list of runs: %s", len(notes), error)
 
     async def delete_run(self, owner: str, run_id: str) -> Busy | Missing | None:
-        async with self._write() as tx:
-            run = await tx.tables.run(run_id)
-            if run is None or run.owner != owner or run.session_id is not None:
-                return Missing("run")
-            if run.state is not RunState.ENDED:
-                return Busy(run)
-            await tx.tables.delete_run(run_id)
-            tx.news.of_run(run)
-        return None
+        return await self._write(lambda tx: runs.delete(tx, owner, run_id))
 
     # -------------------------------------------------------------- reading
 
@@ -156,14 +148,12 @@ class RunEngine(Core):
     # --------------------------------------------------------------- orders
 
     async def ask_stop(self, owner: str | None, run_id: str, stop: StopRequest) -> StopStands | None:
-        async with self._write() as tx:
-            return await runs.ask_stop(tx, owner, run_id, stop)
+        return await self._write(lambda tx: runs.ask_stop(tx, owner, run_id, stop))
 
     async def approve(
         self, owner: str, run_id: str, approval: Approval, key: IdempotencyKey | None = None
     ) -> Approval | Replayed | KeyMismatch | Missing:
-        async with self._write() as tx:
-            return await runs.approve(tx, owner, run_id, approval, key)
+        return await self._write(lambda tx: runs.approve(tx, owner, run_id, approval, key))
 
     async def approvals(self, run_id: str) -> tuple[Approval, ...]:
         async with self._database.reading() as tables:

@@ -11,8 +11,7 @@ from headwater.store.rules import sessions
 
 class SessionEngine(Core):
     async def create_session(self, session: Session) -> bool:
-        async with self._write() as tx:
-            return await sessions.create(tx, session)
+        return await self._write(lambda tx: sessions.create(tx, session))
 
     async def session(self, owner: str, session_id: str) -> Session | None:
         async with self._database.reading() as tables:
@@ -29,21 +28,17 @@ class SessionEngine(Core):
             return await sessions.transcript(tables, owner, session_id)
 
     async def change_session(self, owner: str, session_id: str, change: SessionChange) -> Session | Missing:
-        async with self._write() as tx:
-            return await sessions.change(tx, owner, session_id, change)
+        return await self._write(lambda tx: sessions.change(tx, owner, session_id, change))
 
     async def delete_session(self, owner: str, session_id: str) -> Busy | Missing | None:
-        async with self._write() as tx:
-            return await sessions.delete(tx, owner, session_id)
+        return await self._write(lambda tx: sessions.delete(tx, owner, session_id))
 
     async def fork(self, owner: str, session_id: str, message_id: str, new_id: str) -> Session | Missing:
-        async with self._write() as tx:
-            return await sessions.fork(tx, owner, session_id, message_id, new_id)
+        return await self._write(lambda tx: sessions.fork(tx, owner, session_id, message_id, new_id))
 
     async def search(self, owner: str, words: str, limit: int = 20) -> tuple[SearchHit, ...]:
         await self._database.index()
-        async with self._database.reading() as tables:
-            return tuple(await tables.search(owner, words, limit))
+        return tuple(await self._database.search(owner, words, limit))
 
     def watch_owner(self, owner: str, told: Callable[[Changed], None]) -> Unwatch:
         return self._hub.owners.add(owner, told)
@@ -53,16 +48,13 @@ class SessionEngine(Core):
     async def reorder_queue(
         self, owner: str, session_id: str, run_ids: Sequence[str]
     ) -> tuple[QueueEntry, ...] | Missing:
-        async with self._write() as tx:
-            return await sessions.reorder(tx, owner, session_id, run_ids)
+        return await self._write(lambda tx: sessions.reorder(tx, owner, session_id, run_ids))
 
     async def edit_queued(self, owner: str, run_id: str, messages: tuple[SessionMessage, ...]) -> QueueEntry | Missing:
-        async with self._write() as tx:
-            return await sessions.edit_queued(tx, owner, run_id, messages)
+        return await self._write(lambda tx: sessions.edit_queued(tx, owner, run_id, messages))
 
     async def resume_queue(self, owner: str, session_id: str) -> Started | Missing | None:
-        async with self._write() as tx:
-            result = await sessions.resume(tx, owner, session_id)
+        result = await self._write(lambda tx: sessions.resume(tx, owner, session_id))
         if isinstance(result, Started):
             self._writer.own(result.run.id, -1)
         return result
@@ -70,30 +62,25 @@ class SessionEngine(Core):
     # ------------------------------------------------------- groups and blobs
 
     async def create_group(self, group: Group, panes: tuple[Session, ...]) -> None:
-        async with self._write() as tx:
-            await sessions.create_group(tx, group, panes)
+        await self._write(lambda tx: sessions.create_group(tx, group, panes))
 
     async def group(self, owner: str, group_id: str) -> Group | None:
         async with self._database.reading() as tables:
             return await tables.group(owner, group_id)
 
     async def pick(self, owner: str, group_id: str, session_id: str) -> Group | Missing:
-        async with self._write() as tx:
-            return await sessions.pick(tx, owner, group_id, session_id)
+        return await self._write(lambda tx: sessions.pick(tx, owner, group_id, session_id))
 
     async def put_blob(self, owner: str, blob: Blob) -> None:
-        async with self._write() as tx:
-            await tx.tables.put_blob(owner, blob, tx.now)
+        await self._write(lambda tx: tx.tables.put_blob(owner, blob, tx.now))
 
     async def blob(self, owner: str, hash: str) -> Blob | None:
-        async with self._database.reading() as tables:
-            return await tables.blob(owner, hash)
+        return await self._database.blob(owner, hash)
 
     # ----------------------------------------------------------------- keys
 
     async def put_key(self, key: Key) -> None:
-        async with self._write() as tx:
-            await tx.tables.put_key(key)
+        await self._write(lambda tx: tx.tables.put_key(key))
 
     async def key(self, hash: str) -> Key | None:
         async with self._database.reading() as tables:
@@ -104,5 +91,4 @@ class SessionEngine(Core):
             return tuple(await tables.keys(owner))
 
     async def adopt(self, owner: str, of: str) -> int:
-        async with self._write() as tx:
-            return await tx.tables.rename_owner(owner, of)
+        return await self._write(lambda tx: tx.tables.rename_owner(owner, of))

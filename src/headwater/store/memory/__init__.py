@@ -69,6 +69,9 @@ class MemoryTables(MemorySessions):
     async def worker(self, worker_id: str) -> Worker | None:
         return self._workers.get(worker_id)
 
+    # A writer is alone.
+    hold_worker = lock_worker = worker
+
     async def workers(self) -> list[Worker]:
         return list(self._workers.values())
 
@@ -112,10 +115,13 @@ class MemoryDatabase(MemoryTables):
     async def index(self) -> None:
         """Search looks at the messages themselves."""
 
+    async def forget(self) -> None:
+        """They are gone."""
+
     def attach(self, hub: Hub) -> None:
         self._hubs.append(hub)
 
-    def close(self, hub: Hub) -> None:
+    async def close(self, hub: Hub) -> None:
         self._hubs.remove(hub)
 
 

@@ -23,6 +23,8 @@ class MemoryRuns:
     async def run(self, run_id: str) -> Run | None:
         return self._runs.get(run_id)
 
+    lock_run = run
+
     async def add_run(self, run: Run, body: RunBody) -> None:
         self._bodies[run.id] = body
         await self.put_run(run)
@@ -87,9 +89,9 @@ class MemoryRuns:
         log = self._logs.get(run_id)
         return log[-1].last_seq if log else -1
 
-    async def droppable(self, ended_before: float) -> list[Run]:
+    async def droppable(self, ended_before: float, limit: int) -> list[Run]:
         ended = [run for run in self._runs.values() if run.ended_at is not None and run.ended_at <= ended_before]
-        return [run for run in ended if run.recorded and not run.log_dropped]
+        return [run for run in ended if run.recorded and not run.log_dropped][:limit]
 
     async def drop_log(self, run_id: str) -> None:
         self._logs.pop(run_id, None)

@@ -23,6 +23,7 @@ from headwater.records import (
     Under,
 )
 from headwater.store.results import (
+    Batch,
     Busy,
     Ending,
     EndLost,
@@ -41,6 +42,8 @@ from headwater.store.tables import Transaction
 
 RESERVED_S: Final = 86_400.0
 """How long an idempotency key is remembered."""
+ALL_BYTES: Final = 1 << 40
+"""More than any log has."""
 
 
 # -------------------------------------------------------------------- start
@@ -195,11 +198,15 @@ async def release(tx: Transaction, run_id: str, until: float | None) -> bool:
 
 async def lock(tx: Transaction, run_id: str) -> tuple[Session | None, Run | None]:
     """A run to be changed, with its session: that one first, as everybody does."""
-    run = await tx.tables.run(run_id)
-    if run is None or run.session_id is None:
-        return None, run
-    session = await tx.tables.lock_session(run.owner, run.session_id)
-    return session, await tx.tables.run(run_id)
+    seen = await tx.tables.run(run_id)
+    while seen is not None:
+        session = None if seen.session_id is None else await tx.tables.lock_session(seen.owner, seen.session_id)
+        run = await tx.tables.lock_run(run_id)
+        if run is None or run.owner == seen.owner:
+            return session, run
+        # It was adopted meanwhile, and its session with it.
+        seen = run
+    return None, None
 
 
 # ---------------------------------------------------------------------- end
@@ -209,13 +216,13 @@ async def end(tx: Transaction, ending: Ending) -> EndResult:
     session, run = await lock(tx, ending.run_id)
     if run is None or run.outcome is not None or not await _may_end(tx, run):
         return EndLost(run)
+    if ending.idle and run.state is RunState.RUNNING:
+        return EndLost(run)
     abandoned = run.worker_id != tx.worker_id
     state = advance(run.state, _signal(ending.outcome, abandoned))
     last_seq = await tx.tables.last_seq(run.id)
     if ending.tail is not None:
-        if ending.tail.first_seq != last_seq + 1:
-            raise ValueError(f"the log of {run.id} goes on at {last_seq + 1}, not at {ending.tail.first_seq}")
-        await tx.tables.add_batch(ending.tail)
+        await _add_tail(tx, ending.tail, last_seq)
         last_seq = ending.tail.last_seq
     ended = replace(
         run,
@@ -237,6 +244,18 @@ async def end(tx: Transaction, ending: Ending) -> EndResult:
     return EndStands(ended)
 
 
+async def _add_tail(tx: Transaction, tail: Batch, last_seq: int) -> None:
+    """Entries that could not be told to be kept may have been all the same: they stand, and the tail goes on there."""
+    there: list[bytes] = []
+    if tail.first_seq <= last_seq:
+        for batch in await tx.tables.batches(tail.run_id, tail.first_seq - 1, ALL_BYTES):
+            there += batch.after(tail.first_seq - 1)
+    if len(there) != last_seq + 1 - tail.first_seq or list(tail.entries[: len(there)]) != there:
+        raise ValueError(f"the log of {tail.run_id} goes on at {last_seq + 1}, not at {tail.first_seq}")
+    if len(there) < len(tail.entries):
+        await tx.tables.add_batch(Batch(tail.run_id, last_seq + 1, tail.entries[len(there) :]))
+
+
 async def _may_end(tx: Transaction, run: Run) -> bool:
     if run.state is not RunState.RUNNING or run.worker_id in (tx.worker_id, None):
         return True
@@ -256,6 +275,8 @@ async def _leave(tx: Transaction, session: Session, run: Run, ending: Ending) ->
     if run.state is RunState.QUEUED:
         # It never began, so there is nothing behind which a notice could stand.
         await tx.tables.drop_queued(run.id)
+        if session.queue_paused and not await tx.tables.queue(session.owner, session.id):
+            await tx.tables.put_session(replace(session, queue_paused=False))
         return None
     placed = chain(ending.messages, run.parent_id, run.id)
     for message in placed:
@@ -275,6 +296,31 @@ async def _leave(tx: Transaction, session: Session, run: Run, ending: Ending) ->
         return started
     await tx.tables.put_session(session)
     return None
+
+
+# ------------------------------------------------------------------- deleting
+
+
+async def delete(tx: Transaction, owner: str, run_id: str) -> Busy | Missing | None:
+    run = await tx.tables.lock_run(run_id)
+    if run is None or run.owner != owner or run.session_id is not None:
+        return Missing("run")
+    if run.state is not RunState.ENDED:
+        return Busy(run)
+    await tx.tables.delete_run(run_id)
+    tx.news.of_run(run)
+    return None
+
+
+async def drop_log(tx: Transaction, run_id: str) -> bool:
+    """False: somebody else has, meanwhile."""
+    run = await tx.tables.lock_run(run_id)
+    if run is None or run.log_dropped:
+        return False
+    await tx.tables.drop_log(run_id)
+    await tx.tables.put_run(replace(run, log_dropped=True))
+    tx.news.of_run(run)
+    return True
 
 
 # -------------------------------------------------------------------- orders

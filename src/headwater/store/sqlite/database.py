@@ -1,33 +1,33 @@
 """The file as an engine: one connection that writes, one that reads, both on the event loop.
 
 A commit is shorter than a switch to a thread and back (docs/decisions/0001), and so are the lookups. A read
-transaction lasts as long as one question.
+transaction lasts as long as one question. Searches and blobs, which take milliseconds, are read on threads.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import apsw
 
 from headwater.errors import StoreError
-from headwater.records import Blob, Key, Worker
+from headwater.records import Blob, Key, SearchHit, Worker
 from headwater.store.engine.core import fenced, lost
 from headwater.store.framing import pack
 from headwater.store.news import Hub, News
 from headwater.store.results import Batch
+from headwater.store.rows import decode_key, decode_worker, encode
 from headwater.store.sqlite.connection import Durability, connect, prepare, translated
 from headwater.store.sqlite.lock import FileLock
-from headwater.store.sqlite.rows import decode_key, decode_message, decode_worker, encode
 from headwater.store.sqlite.schema import migrate
+from headwater.store.sqlite.search import forget_some, index_some, read_blob, search
 from headwater.store.sqlite.sessions import SqliteSessions
 from headwater.store.tables import Tables
-from headwater.store.words import text_of
 
-INDEXED_AT_ONCE: Final = 50
-"""Messages that search learns of before others have their turn: some 3 ms."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # The run is looked at with every batch, at no cost that could be measured: one that was lost harms only itself.
 _KEEP: Final = """INSERT OR IGNORE INTO batch
@@ -38,13 +38,6 @@ _ALIVE: Final = "SELECT 1 FROM worker WHERE id = ? AND NOT fenced"
 
 
 class SqliteTables(SqliteSessions):
-    async def blob(self, owner: str, hash: str) -> Blob | None:
-        row = self._sql(
-            "SELECT blob.hash, media_type, data FROM blob JOIN blob_owner USING (hash) WHERE owner = ? AND hash = ?",
-            (owner, hash),
-        ).fetchone()
-        return None if row is None else Blob(*row)
-
     async def put_blob(self, owner: str, blob: Blob, at: float) -> None:
         self._sql("INSERT OR IGNORE INTO blob VALUES (?, ?, ?)", (blob.hash, blob.media_type, blob.data))
         self._sql("REPLACE INTO blob_owner VALUES (?, ?, ?)", (owner, blob.hash, at))
@@ -73,6 +66,9 @@ class SqliteTables(SqliteSessions):
         row = self._sql("SELECT record FROM worker WHERE id = ?", (worker_id,)).fetchone()
         return None if row is None else decode_worker(row[0])
 
+    # A writer is alone.
+    hold_worker = lock_worker = worker
+
     async def workers(self) -> list[Worker]:
         return [decode_worker(record) for (record,) in self._sql("SELECT record FROM worker ORDER BY rowid")]
 
@@ -85,18 +81,6 @@ class SqliteTables(SqliteSessions):
 
     async def drop_worker(self, worker_id: str) -> None:
         self._sql("DELETE FROM worker WHERE id = ?", (worker_id,))
-
-    def index_some(self) -> int:
-        """Let search learn of some messages; how many that were."""
-        rows: list[Any] = self._sql(
-            "SELECT n, record FROM message WHERE n > (SELECT message FROM indexed) ORDER BY n LIMIT ?",
-            (INDEXED_AT_ONCE,),
-        ).fetchall()
-        for n, record in rows:
-            self._sql("INSERT INTO found (rowid, text) VALUES (?, ?)", (n, text_of(decode_message(record).message)))
-        if rows:
-            self._sql("UPDATE indexed SET message = ?", (rows[-1][0],))
-        return len(rows)
 
 
 class SqliteDatabase:
@@ -160,16 +144,40 @@ class SqliteDatabase:
             hub.publish(news)
 
     async def index(self) -> None:
-        more = INDEXED_AT_ONCE
-        while more == INDEXED_AT_ONCE:
+        while True:
             with self._transaction(self._writer, "BEGIN IMMEDIATE"):
-                more = self._writing.index_some()
+                if not index_some(self._writer):
+                    return
             await asyncio.sleep(0)
+
+    async def forget(self) -> None:
+        going_on = False
+        while True:
+            with self._transaction(self._writer, "BEGIN IMMEDIATE"):
+                if not forget_some(self._writer, going_on=going_on):
+                    return
+            going_on = True
+            await asyncio.sleep(0)
+
+    async def search(self, owner: str, words: str, limit: int) -> list[SearchHit]:
+        return await asyncio.to_thread(self._apart, search, owner, words, limit)
+
+    async def blob(self, owner: str, hash: str) -> Blob | None:
+        return await asyncio.to_thread(self._apart, read_blob, owner, hash)
+
+    def _apart(self, question: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """For what takes milliseconds: on a thread, with a connection of its own."""
+        with translated(self._path):
+            connection = apsw.Connection(self._path, flags=apsw.SQLITE_OPEN_READONLY)
+            try:
+                return question(connection, *args, **kwargs)
+            finally:
+                connection.close()
 
     def attach(self, hub: Hub) -> None:
         self._hubs.append(hub)
 
-    def close(self, hub: Hub) -> None:
+    async def close(self, hub: Hub) -> None:
         self._hubs.remove(hub)
         self._reader.close()
         self._writer.close()

@@ -6,7 +6,7 @@ from headwater.lifecycle import status
 from headwater.records import Approval, Reservation, Run, RunBody
 from headwater.store.framing import pack, unpack
 from headwater.store.results import Batch, Page
-from headwater.store.sqlite.rows import decode_approval, decode_body, decode_reservation, decode_run, encode
+from headwater.store.rows import decode_approval, decode_body, decode_reservation, decode_run, encode
 
 
 class SqliteRuns:
@@ -16,6 +16,8 @@ class SqliteRuns:
     async def run(self, run_id: str) -> Run | None:
         row = self._sql("SELECT record FROM run WHERE id = ?", (run_id,)).fetchone()
         return None if row is None else decode_run(row[0])
+
+    lock_run = run
 
     async def add_run(self, run: Run, body: RunBody) -> None:
         self._sql(
@@ -117,8 +119,11 @@ class SqliteRuns:
         ).fetchone()
         return -1 if row is None else int(row[0])
 
-    async def droppable(self, ended_before: float) -> list[Run]:
-        rows = self._sql("SELECT record FROM run WHERE state = 'ended' AND has_log AND ended_at <= ?", (ended_before,))
+    async def droppable(self, ended_before: float, limit: int) -> list[Run]:
+        rows = self._sql(
+            "SELECT record FROM run WHERE state = 'ended' AND has_log AND ended_at <= ? ORDER BY ended_at LIMIT ?",
+            (ended_before, limit),
+        )
         return [decode_run(record) for (record,) in rows]
 
     async def drop_log(self, run_id: str) -> None:

@@ -30,7 +30,9 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             ended_at REAL,
             has_log INTEGER NOT NULL,
             record BLOB NOT NULL)""",
+        """CREATE INDEX run_by_time ON run (created_at, id)""",
         """CREATE INDEX run_by_owner ON run (owner, created_at, id)""",
+        """CREATE INDEX run_by_status ON run (status, owner, created_at, id)""",
         """CREATE INDEX run_by_session ON run (owner, session_id, created_at, id) WHERE session_id IS NOT NULL""",
         # The session's lock: there can't be two.
         """CREATE UNIQUE INDEX run_active ON run (owner, session_id)
@@ -89,9 +91,10 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         """CREATE INDEX shown_by_session ON shown (session, by_id)""",
         """CREATE TABLE key (
             id TEXT PRIMARY KEY, hash TEXT NOT NULL UNIQUE, owner TEXT NOT NULL, record BLOB NOT NULL)""",
-        """CREATE VIRTUAL TABLE found USING fts5 (text, content = '', contentless_delete = 1)""",
-        """CREATE TABLE indexed (one INTEGER PRIMARY KEY CHECK (one = 1), message INTEGER NOT NULL)""",
-        """INSERT INTO indexed VALUES (1, 0)""",
+        """CREATE VIRTUAL TABLE found USING fts5 (text, content = '')""",
+        # What search has seen, and whether words of deleted messages may still be in it.
+        """CREATE TABLE indexed (message INTEGER NOT NULL, stale INTEGER NOT NULL)""",
+        """INSERT INTO indexed VALUES (0, 0)""",
     ),
 )
 

@@ -1,20 +1,19 @@
 """Sessions, their messages, their queues and comparisons, in SQL."""
 
-from typing import Final
+from typing import Any, Final
 
 from headwater.records import (
     AtHead,
     Group,
     QueueEntry,
     Run,
-    SearchHit,
     Session,
     SessionMessage,
     SessionNotice,
     Under,
 )
 from headwater.store.results import Page
-from headwater.store.sqlite.rows import (
+from headwater.store.rows import (
     QueuedBody,
     decode_group,
     decode_message,
@@ -25,7 +24,7 @@ from headwater.store.sqlite.rows import (
     encode,
 )
 from headwater.store.sqlite.runs import SqliteRuns
-from headwater.store.words import snippet, text_of, words_of
+from headwater.store.words import text_of
 
 _SESSION: Final = "(SELECT n FROM session WHERE owner = ? AND id = ?)"
 # The record says whose it is, too.
@@ -59,12 +58,23 @@ class SqliteSessions(SqliteRuns):
 
     async def delete_session(self, owner: str, session_id: str) -> None:
         key = (owner, session_id)
-        self._sql(f"DELETE FROM found WHERE rowid IN (SELECT n FROM message WHERE session = {_SESSION})", key)
+        self._forget(owner, session_id)
         for table in ("message", "notice", "queued", "shown"):
             self._sql(f"DELETE FROM {table} WHERE session = {_SESSION}", key)
         for (run_id,) in self._sql("SELECT id FROM run WHERE owner = ? AND session_id = ?", key).fetchall():
             await self.delete_run(str(run_id))
         self._sql("DELETE FROM session WHERE owner = ? AND id = ?", key)
+
+    def _forget(self, owner: str, session_id: str) -> None:
+        """Search must be told what it was told before: `text_of` can't change without a step that indexes anew."""
+        rows: list[Any] = self._sql(
+            f"SELECT n, record FROM message WHERE session = {_SESSION} AND n <= (SELECT message FROM indexed)",
+            (owner, session_id),
+        ).fetchall()
+        for n, record in rows:
+            text = text_of(decode_message(record).message)
+            self._sql("INSERT INTO found (found, rowid, text) VALUES ('delete', ?, ?)", (n, text))
+        self._sql("UPDATE indexed SET stale = stale OR ?", (bool(rows),))
 
     async def rename_owner(self, owner: str, of: str) -> int:
         whose = {"new": owner, "old": of}
@@ -143,7 +153,7 @@ class SqliteSessions(SqliteRuns):
         )
         self._sql("DELETE FROM queued WHERE run = (SELECT n FROM run WHERE id = ?)", (run_id,))
 
-    # ---------------------------------------------------- comparing, searching
+    # ------------------------------------------------------------ comparing
 
     async def group(self, owner: str, group_id: str) -> Group | None:
         row = self._sql("SELECT record FROM comparison WHERE owner = ? AND id = ?", (owner, group_id)).fetchone()
@@ -152,23 +162,6 @@ class SqliteSessions(SqliteRuns):
     async def put_group(self, group: Group) -> None:
         self._sql("REPLACE INTO comparison VALUES (?, ?, ?)", (group.owner, group.id, encode(group)))
 
-    async def search(self, owner: str, words: str, limit: int) -> list[SearchHit]:
-        wanted = [f'"{word}"' for word in words_of(words)]
-        if not wanted:
-            return []
-        rows = self._sql(
-            """SELECT session.record, message.record
-            FROM found JOIN message ON message.n = found.rowid JOIN session ON session.n = message.session
-            WHERE found MATCH ? AND session.owner = ? AND session.hidden = 0 ORDER BY rank LIMIT ?""",
-            (" ".join(wanted) + "*", owner, limit),
-        )
-        return [_hit(decode_session(session), decode_message(message), words) for session, message in rows]
-
 
 def _entry(run: Run, body: QueuedBody, position: int) -> QueueEntry:
     return QueueEntry(run=run, messages=body.messages, place=body.place, position=position)
-
-
-def _hit(session: Session, message: SessionMessage, words: str) -> SearchHit:
-    shown = snippet(text_of(message.message), words)
-    return SearchHit(session.id, message.id, session.title, shown, message.created_at)

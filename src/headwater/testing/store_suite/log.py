@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from headwater.errors import StoreError
 from headwater.events import Completed, decode_entry
@@ -88,16 +89,17 @@ class LogTests:
 
     async def test_one_lost_run_does_not_fail_the_others(self, backend: Backend) -> None:
         store = await backend.worker()
-        lost, sound = [(await started(store)).run for _ in range(2)]
+        deleted, others, waiting, _ = found = [(await started(store)).run for _ in range(4)]
         async with backend.database.writing() as tables:
-            await tables.delete_run(lost.id)
-        first, second = await kept(store, tokens(lost.id, 0), tokens(sound.id, 0))
-        assert first is not None
-        assert (first.trouble, second) == ("lost", None)
-        assert len(await logged(store, sound.id)) == 1
+            await tables.delete_run(deleted.id)
+            await tables.put_run(replace(others, worker_id="wrk_other"))
+            await tables.put_run(replace(waiting, state=RunState.WAITING))
+        troubles = await kept(store, *(tokens(run.id, 0) for run in found))
+        assert [trouble and trouble.trouble for trouble in troubles] == ["lost", "lost", "lost", None]
+        assert [len(await logged(store, run.id)) for run in found] == [0, 0, 0, 1]
         # Its worker finds out that there is nothing to be ended.
-        store.append(tokens(lost.id, 0), lambda *_: None)
-        assert not await store.release(lost.id)
+        store.append(tokens(deleted.id, 0), lambda *_: None)
+        assert not await store.release(deleted.id)
 
     async def test_followers_are_told_after_every_commit_and_of_the_end(self, backend: Backend) -> None:
         store = await backend.worker()

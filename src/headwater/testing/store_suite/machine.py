@@ -269,6 +269,7 @@ class StoreMachine(RuleBasedStateMachine):
         queue = self.queues[session_id]
         if not began:
             queue.remove(run.id)
+            self.paused[session_id] = self.paused[session_id] and bool(queue)
             return None
         if queue and run.stop != "replaced" and not isinstance(run.outcome, Completed):
             self.paused[session_id] = True

@@ -105,6 +105,50 @@ class QueueTests:
         ending = await ended_well(store, first.run.id, FAILED)
         assert ending.next is not None
         assert ending.next.run.id == result.run.id
+        # Nor is the rest of the queue held up.
+        assert (await ended_well(store, result.run.id)).next is not None
+
+    async def test_a_pause_ends_with_the_last_of_the_queue(self, backend: Backend) -> None:
+        """Else what is queued next would wait for nobody knows what."""
+        store = await backend.worker()
+
+        async def queue() -> str:
+            result = await store.start(Start(run=a_run(session_id="s"), multitask="queue"))
+            assert isinstance(result, Queued)
+            return result.run.id
+
+        first = await started(store, session_id="s")
+        waiting = [await queue(), await queue()]
+        await ended_well(store, first.run.id, FAILED)
+        second = await started(store, session_id="s")
+        await ended_well(store, waiting[0], Stopped("user"))
+        session = await store.session(OWNER, "s")
+        assert session is not None
+        assert session.queue_paused
+        interrupting = await store.start(Start(run=a_run(session_id="s"), multitask="interrupt"))
+        assert isinstance(interrupting, Queued)
+        await ended_well(store, waiting[1], Stopped("user"))
+        assert (await ended_well(store, second.run.id, Stopped("replaced"))).next is not None
+        waiting = [await queue()]
+        assert (await ended_well(store, interrupting.run.id)).next is not None
+        more = await queue()
+        await ended_well(store, waiting[0], FAILED)
+        await ended_well(store, more, Stopped("user"))
+        last = await started(store, session_id="s")
+        await queue()
+        assert (await ended_well(store, last.run.id)).next is not None
+
+    async def test_a_run_that_waits_for_a_person_makes_way_too(self, backend: Backend) -> None:
+        store = await backend.worker()
+        first = await started(store, session_id="s")
+        await store.release(first.run.id)
+        result = await store.start(Start(run=a_run(session_id="s"), multitask="interrupt"))
+        assert isinstance(result, Queued)
+        assert result.stopping is not None
+        assert result.stopping.state is RunState.WAITING
+        ending = await ended_well(store, first.run.id, Stopped("replaced"))
+        assert ending.next is not None
+        assert ending.next.run.id == result.run.id
 
     async def test_interrupting_nothing_is_a_start(self, backend: Backend) -> None:
         store = await backend.worker()

@@ -8,6 +8,7 @@ from headwater.events import Completed, Stopped, Usage
 from headwater.lifecycle import IllegalTransition, RunState
 from headwater.records import IdempotencyKey, RunBody, Under
 from headwater.store.results import (
+    Batch,
     Busy,
     EndLost,
     KeyMismatch,
@@ -217,6 +218,30 @@ class EndTests:
         with pytest.raises(ValueError, match="goes on at 0, not at 3"):
             await ended(store, run.id, tail=tail(run.id, 3))
         assert (await store.run(OWNER, run.id)) == run
+
+    async def test_a_tail_may_bring_again_what_could_not_be_told_to_be_kept(self, backend: Backend) -> None:
+        """A commit whose connection broke may have been kept, or not: its entries are there once."""
+        store = await backend.worker()
+        for kept_before in range(5):
+            run = (await started(store)).run
+            rest = Batch(run.id, 1, [*tokens(run.id, 1, 3).entries, *tail(run.id, 4).entries])
+            await kept(store, tokens(run.id, 0))
+            for seq in range(kept_before):
+                await kept(store, Batch(run.id, 1 + seq, rest.entries[seq : seq + 1]))
+            result = await ended_well(store, run.id, tail=rest)
+            assert await logged(store, run.id) == [*tokens(run.id, 0).entries, *rest.entries]
+            assert result.run.last_seq == 4
+
+    async def test_a_tail_that_says_otherwise_than_the_log_is_refused_as_a_whole(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        await kept(store, tokens(run.id, 0, 2))
+        for other in (tail(run.id, 0), tail(run.id, 1), Batch(run.id, -1, tail(run.id, 0).entries)):
+            with pytest.raises(ValueError, match="goes on at 2"):
+                await ended(store, run.id, tail=other)
+        with pytest.raises(ValueError, match="goes on at 2"):
+            await ended(store, run.id, tail=tokens(run.id, 0, 1))
+        assert len(await logged(store, run.id)) == 2
 
     async def test_only_a_stop_ends_what_has_not_begun(self, backend: Backend) -> None:
         store = await backend.worker()

@@ -94,8 +94,8 @@ class FencingTests:
     async def test_one_that_was_fenced_can_still_be_closed(self, backend: Backend) -> None:
         old = await backend.worker()
         note = a_run(state=RunState.ENDED, outcome=Completed(), recorded=False)
-        old.note(note)
         new = await succeed(backend)
+        old.note(note)
         await old.close()
         assert await new.run(OWNER, note.id) is None
 
@@ -132,6 +132,21 @@ class SharingTests:
         await first.beat()
         await refused(third.beat())
 
+    async def test_who_was_not_heard_of_itself_declares_nobody_dead(self, backend: Backend) -> None:
+        """The store may have been away for everybody: those who live are heard of before a lease is over."""
+        first, second = await backend.worker(), await backend.worker()
+        await backend.clock.advance(100)
+        await first.beat()
+        assert await first.fence_dead() == ()
+        await backend.clock.advance(5)
+        await second.beat()
+        await backend.clock.advance(10)
+        await first.beat()
+        assert await first.fence_dead() == ()
+        await backend.clock.advance(10)
+        await first.beat()
+        assert [worker.id for worker in await first.fence_dead()] == [second.worker_id]
+
     async def test_a_run_of_a_living_worker_is_nobody_elses_to_end(self, backend: Backend) -> None:
         first, second = await backend.worker(), await backend.worker()
         run = (await started(first)).run
@@ -147,6 +162,12 @@ class SharingTests:
         await first.release(run.id)
         found = await asyncio.gather(first.claim(run.id), second.claim(run.id))
         assert sum(one is not None for one in found) == 1
+
+    async def test_two_that_tidy_up_at_once_drop_each_log_once(self, backend: Backend) -> None:
+        first, second = await backend.worker(), await backend.worker()
+        for _ in range(3):
+            await ended_well(first, (await started(first)).run.id)
+        assert sum(await asyncio.gather(first.tidy(0.0), second.tidy(0.0))) == 3
 
     async def test_a_run_can_be_followed_from_another_worker(self, backend: Backend) -> None:
         first, second = await backend.worker(), await backend.worker()

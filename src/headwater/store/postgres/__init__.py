@@ -1,0 +1,37 @@
+"""The store of many workers on many machines: one Postgres, through psycopg (`pip install headwater[postgres]`)."""
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+from headwater.clock import Clock
+from headwater.events import make_id
+from headwater.store.engine import Engine
+from headwater.store.postgres.connection import Address
+from headwater.store.postgres.database import PostgresDatabase
+from headwater.store.postgres.schema import migrate
+
+
+async def open_postgres(
+    url: str, *, address: str, clock: Clock, entropy: Callable[[int], bytes], beside: bool = False
+) -> Engine:
+    """One more worker on that database, or with `beside` a visitor, which is to take up no runs."""
+    where = Address(url)
+    await migrate(where)
+    return await join(PostgresDatabase(where, entropy), address, clock, entropy, visiting=beside)
+
+
+async def join(
+    database: PostgresDatabase,
+    address: str,
+    clock: Clock,
+    entropy: Callable[[int], bytes],
+    *,
+    visiting: bool = False,
+) -> Engine:
+    store = Engine(database, make_id("wrk", int(clock.unix_s() * 1000), entropy(10)), clock, entropy)
+    async with AsyncExitStack() as undo:
+        undo.push_async_callback(database.abandon)
+        await store.join(address, visiting=visiting)
+        await database.listening()
+        undo.pop_all()
+    return store

@@ -1,0 +1,116 @@
+"""Postgres as an engine: some connections for what is asked, and one each for commits, for news and to listen.
+
+Nothing is kept in between: whatever a worker knows can be learned from the database, by any other.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+from msgspec import Struct
+
+from headwater.records import Blob, SearchHit
+from headwater.store.news import Hub, News
+from headwater.store.postgres.commit import KEEP_S, Commits
+from headwater.store.postgres.connection import Address
+from headwater.store.postgres.glance import Glance
+from headwater.store.postgres.listener import Listener, Pace
+from headwater.store.postgres.pool import CONNECT_S, Pool
+from headwater.store.postgres.post import Post
+from headwater.store.postgres.tables import INDEXED_AT_ONCE, PostgresTables
+from headwater.store.postgres.transactions import FATE_S, Transactions
+from headwater.store.results import Batch
+from headwater.store.tables import Tables
+from headwater.store.writer import Troubles
+
+CONNECTIONS: Final = 8
+"""Of a worker, for what is asked of it; three more for the rest."""
+
+
+class Patience(Struct, frozen=True):
+    """How long it is tried to reach a server that went away."""
+
+    connect_s: float = CONNECT_S
+    keep_s: float = KEEP_S
+    fate_s: float = FATE_S
+
+
+class PostgresDatabase:
+    alone = False
+
+    def __init__(
+        self,
+        address: Address,
+        entropy: Callable[[int], bytes],
+        pace: Pace = Pace(),
+        patience: Patience = Patience(),
+    ) -> None:
+        self._address = address
+        self._pace = pace
+        self._pool = Pool(address, CONNECTIONS, connect_s=patience.connect_s)
+        self._transactions = Transactions(address, self._pool, patience.fate_s)
+        self._commits = Commits(address, patience.keep_s)
+        self._news_pool = Pool(address, 1, connect_s=patience.connect_s)
+        self._post = Post(address, self._news_pool, entropy(8).hex())
+        self._hubs: dict[Hub, tuple[Listener, asyncio.Task[None]]] = {}
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Tables]:
+        async with self._transactions.reading() as connection:
+            yield PostgresTables(connection)
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[Tables]:
+        async with self._transactions.writing() as connection:
+            yield PostgresTables(connection)
+
+    def commit(self, worker_id: str, batches: Sequence[Batch]) -> asyncio.Future[Troubles]:
+        return asyncio.create_task(self._commits.keep(worker_id, batches))
+
+    def publish(self, news: News) -> None:
+        for hub in self._hubs:
+            hub.publish(news)
+        self._post.send(news)
+
+    async def index(self) -> None:
+        more = INDEXED_AT_ONCE
+        while more == INDEXED_AT_ONCE:
+            async with self._transactions.writing() as connection:
+                more = await PostgresTables(connection).index_some()
+
+    async def forget(self) -> None:
+        """Postgres clears away by itself what was deleted."""
+
+    async def search(self, owner: str, words: str, limit: int) -> list[SearchHit]:
+        async with self._transactions.reading() as connection:
+            return await PostgresTables(connection).search(owner, words, limit)
+
+    async def blob(self, owner: str, hash: str) -> Blob | None:
+        async with self._transactions.reading() as connection:
+            return await PostgresTables(connection).blob(owner, hash)
+
+    def attach(self, hub: Hub) -> None:
+        glance = Glance(self._address, self._news_pool, hub)
+        listener = Listener(self._address, hub, glance, self._post, self._pace)
+        self._hubs[hub] = listener, asyncio.create_task(listener.run())
+
+    async def listening(self) -> None:
+        """From here on, nobody is told of what they could not have missed."""
+        for listener, _ in self._hubs.values():
+            await listener.began.wait()
+
+    async def abandon(self) -> None:
+        """As when the process ends: nobody is told."""
+        for hub in list(self._hubs):
+            await self.close(hub)
+
+    async def close(self, hub: Hub) -> None:
+        _, listening = self._hubs.pop(hub)
+        while not listening.done():
+            # More than once, if need be: what it waits for may come at the same moment, and hide the cancel.
+            listening.cancel()
+            await asyncio.wait([listening], timeout=1.0)
+        await self._post.close()
+        for pool in (self._commits, self._news_pool, self._pool):
+            await pool.close()

@@ -1,0 +1,100 @@
+"""Transactions: what becomes of one is known, or said to be unknown.
+
+A connection that breaks while it is told to commit leaves open whether it did. Postgres remembers: another connection
+asks what became of the transaction, by its number.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import psycopg
+
+from headwater.errors import StoreError
+from headwater.store.postgres.connection import Address, Connection
+from headwater.store.postgres.pool import Pool
+
+FATE_S: Final = 10.0
+"""For so long it is tried to learn what became of a transaction."""
+_FATE_GAP_S: Final = 0.1
+
+
+class Transactions:
+    def __init__(self, address: Address, pool: Pool, fate_s: float = FATE_S) -> None:
+        self._address = address
+        self._pool = pool
+        self._fate_s = fate_s
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[Connection]:
+        """Everything is read as of one moment."""
+        async with self._pool.connection() as connection:
+            with self._address.translated():
+                await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                try:
+                    yield connection
+                finally:
+                    await _undo(connection)
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[Connection]:
+        async with self._pool.connection() as connection:
+            with self._address.translated():
+                number = await _begin(connection)
+                try:
+                    yield connection
+                except BaseException:
+                    await _undo(connection)
+                    raise
+            await self._commit(connection, number)
+
+    async def _commit(self, connection: Connection, number: str) -> None:
+        try:
+            await connection.execute("COMMIT")
+        except psycopg.Error as error:
+            if not await self.committed(number):
+                raise self._address.trouble(error) from error
+
+    async def committed(self, number: str) -> bool:
+        """What became of a transaction whose connection broke. Raises `StoreError` if that can't be learned."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + self._fate_s
+        while True:
+            status = await self._status(number)
+            if status in ("committed", "aborted"):
+                return status == "committed"
+            if loop.time() > until_s:
+                raise StoreError(
+                    f"{self._address.name} went away in the middle of a commit, and whether it kept it can't be known",
+                    trouble="unreachable",
+                )
+            await asyncio.sleep(_FATE_GAP_S)
+
+    async def _status(self, number: str) -> str | None:
+        """None: nobody can say, now."""
+        try:
+            # Not one of the pool's, all of which may be held by those who ask the same.
+            async with await self._address.connect() as connection:
+                cursor = await connection.execute("SELECT pg_xact_status(%s::xid8)", (number,))
+                row = await cursor.fetchone()
+        except (psycopg.Error, StoreError):
+            return None
+        return None if row is None else row[0]
+
+
+async def _begin(connection: Connection) -> str:
+    """The number of the transaction, by which its fate can be learned."""
+    cursor = await connection.execute("BEGIN; SELECT pg_current_xact_id()::text", prepare=False)
+    cursor.nextset()
+    row = await cursor.fetchone()
+    assert row is not None, "a SELECT of one value has a row"
+    return str(row[0])
+
+
+async def _undo(connection: Connection) -> None:
+    """If it can't be told, it is closed, and its server finds out by itself."""
+    try:
+        await connection.execute("ROLLBACK")
+    except psycopg.Error:
+        await connection.close()

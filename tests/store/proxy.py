@@ -1,0 +1,77 @@
+"""Between a worker and its Postgres: passes everything on, until it is told to lose something."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal
+from urllib.parse import parse_qs, urlsplit
+
+SOCKET = ".s.PGSQL.5432"
+
+
+class Proxy:
+    def __init__(self, server_folder: str) -> None:
+        self._server = f"{server_folder}/{SOCKET}"
+        self._open: set[asyncio.StreamWriter] = set()
+        self.refusing = False
+        self.deaf = False
+        """Notifications are lost, as in a pooler."""
+        self.losing: Literal["request", "answer"] = "answer"
+        self.loses: Callable[[bytes], bool] | None = None
+        """Of which request that, once; the connection is then cut."""
+        self.lost = asyncio.Event()
+        self.refuse_then = False
+        """After that nobody gets through any more."""
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.refusing:
+            writer.close()
+            return
+        from_server, to_server = await asyncio.open_unix_connection(self._server)
+        both = {writer, to_server}
+        self._open |= both
+        back = asyncio.create_task(self._back(from_server, writer))
+        try:
+            while data := await reader.read(1 << 20):
+                if self.loses is not None and self.loses(data):
+                    back.cancel()
+                    await asyncio.wait([back])
+                    if self.losing == "answer":
+                        to_server.write(data)
+                        await from_server.read(1)
+                    self.loses, self.refusing = None, self.refuse_then
+                    self.lost.set()
+                    break
+                to_server.write(data)
+        except ConnectionError:
+            pass
+        finally:
+            back.cancel()
+            self._open -= both
+            for one in both:
+                one.close()
+
+    async def _back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(1 << 20):
+                if not (self.deaf and data.startswith(b"A")):
+                    writer.write(data)
+            writer.close()
+
+    def cut(self) -> None:
+        """All that are connected are so no longer."""
+        for writer in tuple(self._open):
+            writer.transport.abort()
+
+
+@asynccontextmanager
+async def proxied(url: str, folder: Path) -> AsyncIterator[tuple[Proxy, str]]:
+    """A proxy before the server of this url, and its own."""
+    server_folder = parse_qs(urlsplit(url).query)["host"][0]
+    proxy = Proxy(server_folder)
+    listening = await asyncio.start_unix_server(proxy.connected, folder / SOCKET)
+    yield proxy, url.replace(server_folder, str(folder))
+    listening.close()
+    proxy.cut()

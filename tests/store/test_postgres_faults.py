@@ -1,0 +1,336 @@
+"""Connections that break at the worst moment, servers that go away, notifications that are lost.
+
+What became of a commit is found out, or said to be unknown; nothing is kept twice.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.errors import StoreError
+from headwater.events import Completed, decode_entry
+from headwater.records import StopRequest
+from headwater.store.base import Store
+from headwater.store.news import News
+from headwater.store.postgres.database import Patience
+from headwater.store.postgres.listener import Pace
+from headwater.store.results import Batch, EndStands, Started
+from headwater.testing.postgres import PostgresServer
+from headwater.testing.store_suite.making import (
+    OWNER,
+    answered,
+    ended,
+    ended_well,
+    kept,
+    logged,
+    said,
+    started,
+    tail,
+    tokens,
+)
+from tests.store.postgres_backend import PostgresBackend
+from tests.store.proxy import Proxy, proxied
+
+pytestmark = pytest.mark.anyio
+
+IMPATIENT = Patience(connect_s=0.2, keep_s=0.5, fate_s=0.3)
+
+
+@pytest.fixture
+async def proxy(postgres: PostgresServer) -> AsyncIterator[tuple[Proxy, PostgresBackend]]:
+    # The path of a socket is short, and pytest's own folders are not.
+    with tempfile.TemporaryDirectory(prefix="hw") as folder:
+        async with proxied(postgres.url(), Path(folder)) as (proxy, url):
+            backend = PostgresBackend(postgres.url(), by_proxy=url, patience=IMPATIENT)
+            yield proxy, backend
+            proxy.refusing = proxy.deaf = False
+            await backend.close()
+
+
+async def seqs(store: Store, run_id: str) -> list[int]:
+    return [decode_entry(entry).seq for entry in await logged(store, run_id)]
+
+
+# ------------------------------------------------------------------- commits
+
+
+@pytest.mark.parametrize("losing", ["request", "answer"])
+async def test_entries_whose_connection_broke_in_mid_commit_are_kept_once(
+    proxy: tuple[Proxy, PostgresBackend], losing: Any
+) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    run = (await started(store)).run
+    await kept(store, tokens(run.id, 0))
+    between.losing, between.loses = losing, lambda data: b'"t1 "' in data
+    assert await kept(store, tokens(run.id, 1)) == [None]
+    assert between.lost.is_set()
+    assert await kept(store, tokens(run.id, 2)) == [None]
+    assert await seqs(store, run.id) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("losing", ["request", "answer"])
+async def test_what_can_not_be_known_is_said_to_be_unknown_and_the_end_finds_out(
+    proxy: tuple[Proxy, PostgresBackend], losing: Any
+) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    run = (await started(store, session_id="s")).run
+    between.losing, between.loses, between.refuse_then = losing, lambda data: b'"t0 "' in data, True
+    (trouble,) = await kept(store, tokens(run.id, 0, 2))
+    assert trouble is not None
+    assert (trouble.trouble, "can't be known" in trouble.message) == ("unreachable", True)
+    entries = [*tokens(run.id, 0, 2).entries, *tail(run.id, 2).entries]
+    result = await ended(store, run.id, tail=Batch(run.id, 0, entries), messages=(answered("t0 t1"),))
+    assert isinstance(result, EndStands)
+    assert await seqs(store, run.id) == [0, 1, 2]
+    assert result.run.last_seq == 2
+
+
+async def test_while_a_commit_is_under_way_what_comes_waits_and_goes_down_with_it(
+    proxy: tuple[Proxy, PostgresBackend],
+) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    run = (await started(store)).run
+    await kept(store, tokens(run.id, 0))
+    between.losing, between.loses, between.refuse_then = "request", lambda data: b'"t1 "' in data, True
+    told: list[tuple[str, int, StoreError | None]] = []
+    store.append(tokens(run.id, 1), lambda *args: told.append(("first", *args)))
+    await between.lost.wait()
+    store.append(tokens(run.id, 2), lambda *args: told.append(("second", *args)))
+    with pytest.raises(StoreError):
+        await ended(store, run.id)
+    assert [(who, seq, trouble and trouble.trouble) for who, seq, trouble in told] == [
+        ("first", 0, "unreachable"),
+        ("second", 0, "unreachable"),
+    ]
+
+
+# -------------------------------------------------------------------- writes
+
+
+@pytest.mark.parametrize("losing", ["request", "answer"])
+async def test_an_ending_whose_connection_broke_stands_once(proxy: tuple[Proxy, PostgresBackend], losing: Any) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    run = (await started(store, session_id="s", messages=(said("one"),))).run
+    between.losing, between.loses = losing, lambda data: b"COMMIT" in data
+    answer = answered("yes")
+    result = await ended(store, run.id, tail=tail(run.id, 0), messages=(answer,))
+    assert between.lost.is_set()
+    assert isinstance(result, EndStands)
+    transcript = await store.transcript(OWNER, "s")
+    assert transcript is not None
+    assert [message.id for message in transcript.messages[1:]] == [answer.id]
+
+
+async def test_a_write_whose_connection_broke_in_its_middle_is_done_again_from_its_beginning(
+    proxy: tuple[Proxy, PostgresBackend],
+) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    between.losing, between.loses = "request", lambda data: b"INSERT INTO headwater.run_body" in data
+    run = (await started(store, session_id="s", messages=(said("one"),))).run
+    assert between.lost.is_set()
+    assert (await store.runs(OWNER)).runs == (run,)
+    transcript = await store.transcript(OWNER, "s")
+    assert transcript is not None
+    assert len(transcript.messages) == 1
+
+
+async def test_a_write_of_which_nobody_can_say_whether_it_was_kept_says_so(
+    proxy: tuple[Proxy, PostgresBackend],
+) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    run = (await started(store)).run
+    between.loses, between.refuse_then = lambda data: b"COMMIT" in data, True
+    with pytest.raises(StoreError, match="can't be known"):
+        await ended(store, run.id, tail=tail(run.id, 0))
+    between.refusing = False
+    found = await store.run(OWNER, run.id)
+    assert found is not None
+    assert found.outcome == Completed()
+
+
+async def test_a_write_that_is_undone_again_and_again_is_given_up(proxy: tuple[Proxy, PostgresBackend]) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    between.refusing = True
+    between.cut()
+    with pytest.raises(StoreError) as raised:
+        await started(store)
+    assert raised.value.trouble == "unreachable"
+    between.refusing = False
+    assert isinstance(await started(store), Started)
+
+
+async def test_a_read_that_breaks_is_told_and_the_next_one_is_not_harmed(
+    proxy: tuple[Proxy, PostgresBackend],
+) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    run = (await started(store)).run
+    between.losing, between.loses = "request", lambda data: b"REPEATABLE READ" in data
+    with pytest.raises(StoreError):
+        await store.run(OWNER, run.id)
+    assert await store.run(OWNER, run.id) == run
+
+
+# --------------------------------------------------------------- the server
+
+
+class Writing:
+    """Gives a run its next entry as soon as the one before is kept."""
+
+    def __init__(self, store: Store, run_id: str) -> None:
+        self._store, self._run_id = store, run_id
+        self.kept_seq = -1
+        self.trouble: StoreError | None = None
+        self._over = False
+        self._waiting: list[tuple[int, asyncio.Event]] = []
+        self._give()
+
+    def _give(self) -> None:
+        self._store.append(tokens(self._run_id, self.kept_seq + 1), self._told)
+
+    def _told(self, kept_seq: int, trouble: StoreError | None) -> None:
+        self.kept_seq, self.trouble = kept_seq, trouble
+        for seq, event in self._waiting:
+            if trouble is not None or kept_seq >= seq:
+                event.set()
+        if trouble is None and not self._over:
+            self._give()
+
+    async def more(self, number: int = 5) -> None:
+        event = asyncio.Event()
+        self._waiting.append((self.kept_seq + number, event))
+        async with asyncio.timeout(30):
+            await event.wait()
+        assert self.trouble is None
+
+    async def stop(self) -> None:
+        self._over = True
+        await self.more(1)
+
+
+KILL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'headwater' AND pid <> pg_backend_pid()"
+
+
+async def test_backends_that_are_killed_under_load_cost_no_entry(postgres: PostgresServer) -> None:
+    backend = PostgresBackend(postgres.url())
+    store = await backend.worker()
+    runs = [(await started(store)).run for _ in range(4)]
+    writing = [Writing(store, run.id) for run in runs]
+    for _ in range(5):
+        await asyncio.gather(*(one.more() for one in writing))
+        with backend.sql() as connection:
+            connection.execute(KILL)
+    await asyncio.gather(*(one.stop() for one in writing))
+    for run, one in zip(runs, writing, strict=True):
+        found = await seqs(store, run.id)
+        assert found == list(range(len(found)))
+        assert len(found) > one.kept_seq
+    await backend.close()
+
+
+async def test_a_server_that_is_restarted_in_mid_stream_is_gone_on_with(postgres: PostgresServer) -> None:
+    backend = PostgresBackend(postgres.url(), pace=Pace(0.05, 0.05))
+    first, second = await backend.worker(), await backend.worker()
+    run = (await started(first, session_id="s")).run
+    writing = Writing(first, run.id)
+    await writing.more()
+    await asyncio.to_thread(postgres.stop)
+    await asyncio.to_thread(postgres.start)
+    await writing.more()
+    told = asyncio.Event()
+    second.watch_run(run.id, told.set)
+    await told.wait()
+    await writing.stop()
+    found = await seqs(second, run.id)
+    assert found == list(range(len(found)))
+    await first.beat()
+    await second.beat()
+    await backend.close()
+
+
+# -------------------------------------------------------------------- letters
+
+LISTENING = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+
+
+async def test_a_worker_whose_ear_was_cut_off_sees_by_itself_and_listens_again(postgres: PostgresServer) -> None:
+    """C50."""
+    backend = PostgresBackend(postgres.url(), pace=Pace(hearing_s=3600.0, deaf_s=0.05))
+    first, second = await backend.worker(), await backend.worker()
+    run = (await started(first)).run
+    told: asyncio.Queue[None] = asyncio.Queue()
+    second.watch_run(run.id, lambda: told.put_nowait(None))
+    for seq in range(3):
+        await kept(first, tokens(run.id, seq))
+        await told.get()
+        with backend.sql() as connection:
+            connection.execute(LISTENING)
+    await kept(first, tokens(run.id, 3))
+    await told.get()
+    assert await seqs(second, run.id) == [0, 1, 2, 3]
+    await backend.close()
+
+
+async def test_who_can_not_write_letters_says_so_and_harms_nobody(
+    proxy: tuple[Proxy, PostgresBackend], caplog: pytest.LogCaptureFixture
+) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    told: list[int] = []
+    store.watch_run("run_x", lambda: told.append(1))
+    between.refusing = True
+    between.cut()
+    backend.database.publish(News(["run_x"]))
+    assert told == [1]
+    await backend.close()
+    assert "will look for themselves" in caplog.text
+
+
+async def test_one_that_can_not_even_look_goes_on_trying(proxy: tuple[Proxy, PostgresBackend]) -> None:
+    between, backend = proxy
+    backend.pace = Pace(hearing_s=0.02, deaf_s=0.02)
+    store = await backend.worker()
+    run = (await started(store)).run
+    told: asyncio.Queue[None] = asyncio.Queue()
+    store.watch_run(run.id, lambda: told.put_nowait(None))
+    await told.get()
+    between.refusing = True
+    between.cut()
+    await asyncio.sleep(0.5)
+    between.refusing = False
+    with backend.sql() as connection:
+        connection.execute("INSERT INTO headwater.batch SELECT n, 0, 0, 'x' FROM headwater.run")
+    await told.get()
+
+
+async def test_followers_orders_and_owners_do_not_depend_on_letters(proxy: tuple[Proxy, PostgresBackend]) -> None:
+    """As behind a pooler, where LISTEN is taken and nothing is ever heard."""
+    between, backend = proxy
+    backend.pace = Pace(hearing_s=0.05, deaf_s=0.05)
+    between.deaf = True
+    first, second = await backend.worker(), await backend.worker()
+    run = (await started(first)).run
+    seen: asyncio.Queue[str] = asyncio.Queue()
+    second.watch_run(run.id, lambda: seen.put_nowait("run"))
+    assert await seen.get() == "run"
+    await kept(first, tokens(run.id, 0))
+    assert await seen.get() == "run"
+    first.watch_orders(seen.put_nowait)
+    await second.ask_stop(OWNER, run.id, StopRequest("user", 1.0))
+    while await seen.get() != run.id:
+        pass
+    changed: asyncio.Queue[str] = asyncio.Queue()
+    second.watch_owner(OWNER, lambda change: changed.put_nowait(change.kind))
+    assert await changed.get() == "all"
+    await ended_well(first, run.id)
