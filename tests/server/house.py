@@ -46,7 +46,8 @@ def settings_for(simulator: Simulator, store: str = "memory:", **server: Any) ->
         for dialect in DIALECTS
     }
     return Settings(
-        server=ServerSettings(**server),
+        # No heartbeat finds out for us who is gone.
+        server=ServerSettings(**{"heartbeat_s": 3600, **server}),
         store=StoreSettings(url=SecretUrl(store)),
         upstreams=upstreams,
     )

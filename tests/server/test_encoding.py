@@ -7,6 +7,7 @@ import pytest
 
 from headwater.dialects import DIALECTS
 from headwater.dialects.base import Head
+from headwater.dialects.carry import unsaid
 from headwater.events import (
     AttemptStarted,
     Completed,
@@ -43,7 +44,8 @@ def notes_in(body: bytes) -> list[str]:
 @pytest.mark.parametrize("dialect", ["chat", "messages"])
 def test_an_item_that_the_dialect_has_no_words_for_is_noted_once(dialect: DialectName) -> None:
     events = entries(SEARCH, TextDelta("Hi"), SEARCH, RunEnded(Completed("stop")))
-    why = "An item of type 'web_search_call' is known to clients of the responses dialect only."
+    why = unsaid(SEARCH, dialect)
+    assert why is not None
     assert notes_in(streamed(dialect).encode(events)) == [why]
     whole = msgspec.json.decode(Gathered(DIALECTS[dialect], HEAD).encode(events))
     assert whole["headwater"]["notes"] == [why]
