@@ -221,7 +221,7 @@ class LiveRun:
 
     def _end_of(self, work: asyncio.Task[Ended | Suspended]) -> Ended | Suspended:
         if self._asked is not None:
-            # It was asked for first, whatever the source made of it.
+            # It was asked for first, whatever the source made of it: to many a library a cancel is an error.
             if not work.cancelled() and (error := work.exception()) is not None:
                 _log.warning("%s: its source raised when it was stopped: %r", self.run.id, error)
             return Ended(self._asked)
@@ -243,13 +243,10 @@ class LiveRun:
             self._source.pause()
         return await self._source.run(self)
 
-    def _raised(self, error: BaseException) -> Failed | Stopped | Interrupted:
+    def _raised(self, error: BaseException) -> Failed:
         if isinstance(error, CallerError):
             return Failed("refused", error.message, error.status)
         _log.error("%s: its source raised", self.run.id, exc_info=error)
-        if self._asked is not None:
-            # What goes wrong in cleaning up undoes no stop; and to many a library a cancel is an error.
-            return self._asked
         return Failed(
             "agent_error", f"What was to answer has failed ({type(error).__name__}); the server's log has more."
         )
