@@ -84,10 +84,11 @@ async def cpu_us(work: Callable[[], Awaitable[None]], number: int) -> float:
     return (time.process_time() - began) / number * 1e6
 
 
-async def event_us(store: Engine, runs: int) -> float:
-    per_run = max(1, min(EVENTS // runs, 2_000))
+async def event_us(store: Engine, runs: int, *, events: int = EVENTS, most: int = 2_000, rounds: int = ROUNDS) -> float:
+    """With so many events in all, and no more than `most` of one run."""
+    per_run = max(1, min(events // runs, most))
     best = float("inf")
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         run_ids = [await start(store) for _ in range(runs)]
         best = min(best, await cpu_us(Pump(store, run_ids, per_run).run, runs * per_run))
         for run_id in run_ids:

@@ -37,6 +37,7 @@ MODELS = {
     "hang": "sim/tokens-9,stall-after-3",
     "cut": "sim/tokens-9,cut-after-3",
     "slow": "sim/tokens-60@200",
+    "big": "sim/tokens-3,huge-after-1",
 }
 """What the simulator answers, by our names."""
 WAIT_S = 20.0

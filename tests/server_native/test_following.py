@@ -7,6 +7,7 @@ import pytest
 
 from headwater.errors import StoreError
 from headwater.events import TextDelta, decode_entry
+from headwater.server.native.streaming import EventStream, OpenStreams, Write, one_run
 from tests.server_native.serving import Served, served, settings_of, store_url, until
 
 pytestmark = pytest.mark.anyio
@@ -146,10 +147,30 @@ async def test_a_snapshot_and_the_log_after_it_are_the_whole(server: Served) -> 
 async def test_a_run_that_is_deleted_while_it_is_followed_is_said_to_be_gone(server: Served) -> None:
     run_id = (await server.run(model="fast"))["id"]
     await server.ended(run_id)
-    follower = server.services.runs.follower("local", run_id)
-    assert await follower.next()
+    written: list[bytes] = []
+
+    async def write(body: bytes) -> None:
+        written.append(body)
+
+    work = one_run(server.services, "local", run_id, 0)
     assert await server.services.store.delete_run("local", run_id) is None
+    await work(write)
+    assert written == [b'event: gone\ndata: {"run_id":"%b"}\n\n' % run_id.encode()]
     assert (await server.get(f"/api/runs/{run_id}/events")).status == 404
+
+
+async def test_a_fault_of_ours_is_not_hidden() -> None:
+    async def work(write: Write) -> None:
+        raise RuntimeError("ours")
+
+    async def receive() -> dict[str, object]:
+        await asyncio.sleep(3600)
+        return {"type": "http.disconnect"}
+
+    async def send(message: object) -> None: ...
+
+    with pytest.raises(RuntimeError, match="ours"):
+        await EventStream(OpenStreams(), 15.0, work).send_to(receive, send)
 
 
 async def test_a_store_in_trouble_is_no_ending(server: Served) -> None:

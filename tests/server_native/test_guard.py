@@ -110,7 +110,8 @@ async def test_a_cookie_is_not_good_for_pages_of_others(keyed: Served) -> None:
     for flag in ("HttpOnly", "SameSite=Strict", "Path=/", "Max-Age="):
         assert flag in cookie
     assert "Secure" not in cookie
-    sent = {"cookie": cookie.partition(";")[0]}
+    # Others on this machine have cookies, too, legal or not.
+    sent = {"cookie": f"a{{b=1; {cookie.partition(';')[0]}; c"}
     assert (await keyed.get("/api/me", headers=sent)).json["owner"] == "ann"
     for strange in ({"origin": EVIL}, {"sec-fetch-site": "cross-site"}):
         assert (await keyed.get("/api/me", headers=sent | strange)).code == "cross_origin"
@@ -118,7 +119,7 @@ async def test_a_cookie_is_not_good_for_pages_of_others(keyed: Served) -> None:
     assert (await keyed.post("/api/login", {"key": KEYS["ann"]}, headers={"origin": EVIL})).code == "cross_origin"
     gone = await keyed.post("/api/logout")
     assert gone.status == 204
-    assert f'{COOKIE}=""' in gone.headers["set-cookie"]
+    assert COOKIE in gone.headers["set-cookie"]
     assert "Max-Age=0" in gone.headers["set-cookie"]
     assert (await keyed.get("/api/me", headers={"cookie": "a b=; ,;="})).code == "key_needed"
     assert (await keyed.get("/api/me", headers={"cookie": "other=1"})).code == "key_needed"
@@ -131,6 +132,10 @@ async def test_a_cookie_is_for_https_alone_where_the_browser_came_so(
     async with served(settings_of(store_url("memory", tmp_path), keys=TWO_OWNERS, trusted_proxies=trusted)) as server:
         answer = await server.post("/api/login", {"key": KEYS["ann"]}, headers={"x-forwarded-proto": "https"})
         assert ("Secure" in answer.headers["set-cookie"]) is secure
+        # Nor is the name that it was called by believed of anybody else.
+        sent = {"x-forwarded-host": "chat.example.com", "origin": "https://chat.example.com"}
+        sent["cookie"] = answer.headers["set-cookie"].partition(";")[0]
+        assert (await server.get("/api/me", headers=sent)).status == (200 if secure else 403)
 
 
 async def test_scopes_and_models_of_a_key_hold(tmp_path: Path) -> None:
@@ -182,10 +187,10 @@ def scope(*sent: tuple[str, str], client: Any = ("127.0.0.1", 1)) -> dict[str, A
     return {"type": "http", "method": "GET", "path": "/", "headers": raw, "client": client, "scheme": "http"}
 
 
-async def ring(clock: ManualClock, *keys: KeySettings) -> tuple[Any, Keyring, Guard]:
+async def ring(clock: ManualClock, *keys: KeySettings, **server: Any) -> tuple[Any, Keyring, Guard]:
     store = await open_memory(MemoryDatabase(), address="", clock=clock, entropy=lambda n: b"0" * n)
     keyring = Keyring(keys, store, clock)
-    return store, keyring, Guard(settings_of(store_url("memory", Path())).server, keyring, clock)
+    return store, keyring, Guard(settings_of(store_url("memory", Path()), **server).server, keyring, clock)
 
 
 async def test_more_requests_than_allowed_are_refused_until_time_has_passed() -> None:
@@ -233,7 +238,7 @@ async def test_guesses_do_not_fill_the_memory() -> None:
 
 
 async def test_strangers_are_refused_whatever_they_say() -> None:
-    _, _, guard = await ring(ManualClock())
+    _, _, guard = await ring(ManualClock(), trusted_proxies=("10.0.0.0/8",))
     with pytest.raises(Refusal) as refusal:
         await guard.caller(scope(client=("192.168.1.7", 5)))
     assert (refusal.value.status, refusal.value.code) == (403, "not_local")

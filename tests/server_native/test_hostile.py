@@ -89,6 +89,11 @@ async def test_a_client_that_leaves_in_the_midst_of_its_body_leaves_nothing(
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
+async def test_what_is_not_there_is_404(server: Served) -> None:
+    answer = await server.get("/api/nothing/at/all")
+    assert (answer.status, answer.code) == (404, "not_found")
+
+
 async def test_other_methods_and_media_types_are_refused(server: Served) -> None:
     for method in ("DELETE", "HEAD", "OPTIONS", "PUT"):
         answer = await server.ask(method, "/api/runs")

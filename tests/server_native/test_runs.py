@@ -5,7 +5,16 @@ import asyncio
 import pytest
 
 from headwater.conversation import Request, Text, User
-from headwater.events import ApprovalAsked, AttemptStarted, Completed, ToolCallEnded, ToolCallStarted
+from headwater.events import (
+    ApprovalAsked,
+    AttemptStarted,
+    Completed,
+    ToolArgsDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+    ToolResult,
+    ToolRunStarted,
+)
 from headwater.lifecycle import RunState
 from headwater.records import Run
 from headwater.runs.live import MakeSource
@@ -315,12 +324,23 @@ class Asks:
     def resume(self) -> None: ...
 
 
-async def waiting_run(server: Served) -> str:
-    """Straight into the store: no agent is served yet that could ask."""
+class Calls(Asks):
+    """A source that has run a tool."""
+
+    async def run(self, sink: Sink) -> Ended | Suspended:
+        emit(sink, AttemptStarted("up", "m"))
+        for index, id in enumerate(("c1", "c2")):
+            emit(sink, ToolCallStarted(index, id, "write"), ToolArgsDelta(index, "{}"), ToolCallEnded(index))
+            emit(sink, ToolRunStarted(id), ToolResult(id, "Written.", state="failed" if index else "done"))
+        return Ended(Completed("tool_calls"))
+
+
+async def agents_run(server: Served, source: Asks) -> str:
+    """Straight into the store: no agent is served yet."""
     services = server.services
 
     async def asks(run: Run) -> Source:
-        return Asks()
+        return source
 
     run = Run(id=services.make_id("run"), owner="local", model="fast", created_at=services.clock.unix_s())
     result = await services.store.start(Start(run=run, request=Request(())))
@@ -330,7 +350,7 @@ async def waiting_run(server: Served) -> str:
 
 
 async def test_the_first_answer_to_a_call_stands(server: Served) -> None:
-    run_id = await waiting_run(server)
+    run_id = await agents_run(server, Asks())
     shown = (await server.get(f"/api/runs/{run_id}")).json
     assert shown["status"] == "waiting"
     assert shown["tool_calls"] == [{"id": "c1", "name": "write", "arguments": "", "state": "waiting"}]
@@ -348,3 +368,20 @@ async def test_the_first_answer_to_a_call_stands(server: Served) -> None:
     assert late.json == first.json
     assert (await server.post(path, body | {"reason": "x"}, headers={"idempotency-key": "a"})).status == 422
     assert (await server.post(f"/api/runs/{run_id}/approvals/c2", body)).status == 404
+
+
+async def test_calls_are_shown_as_they_went_with_and_without_the_log(server: Served) -> None:
+    run_id = await agents_run(server, Calls())
+    shown = (await server.get(f"/api/runs/{run_id}")).json
+    call = {"name": "write", "arguments": "{}", "result": "Written."}
+    assert shown["tool_calls"] == [{"id": "c1", "state": "done"} | call, {"id": "c2", "state": "failed"} | call]
+    await server.services.store.tidy(keep_logs_s=-1)
+    assert (await server.get(f"/api/runs/{run_id}")).json["tool_calls"] == shown["tool_calls"]
+
+
+async def test_a_long_log_is_folded_to_its_end(server: Served) -> None:
+    run_id = (await server.run(model="big"))["id"]
+    run = await server.ended(run_id)
+    assert run["status"] == "completed"
+    assert len(run["text"]) > 1_000_000
+    assert run["last_seq"] == len(await server.events(run_id)) - 1

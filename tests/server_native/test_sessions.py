@@ -50,6 +50,18 @@ async def test_a_session_is_made_changed_and_deleted(server: Served) -> None:
     assert question["content"] == "Hello there"
 
 
+async def test_a_session_that_is_not_there_can_not_be_talked_in(server: Served) -> None:
+    for body in ({"content": "x"}, {"content": "x", "model": "fast"}):
+        assert (await server.post("/api/sessions/none/messages", body)).status == 404
+    key = {"idempotency-key": "k"}
+    session_id = await server.session()
+    body = {"content": "x", "model": "fast"}
+    path = f"/api/sessions/{session_id}/messages"
+    await server.ended((await server.post(path, body, headers=key)).json["run"]["id"])
+    assert (await server.ask("DELETE", f"/api/sessions/{session_id}")).status == 204
+    assert (await server.post(path, body, headers=key)).status == 404
+
+
 async def test_the_first_message_gives_a_title(server: Served) -> None:
     session_id = await server.session()
     await talk(server, session_id, "How do rivers meander? Tell me.", "More")

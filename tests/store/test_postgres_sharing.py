@@ -329,6 +329,28 @@ async def test_one_that_leaves_while_it_is_about_to_look_does_not_look(backend: 
     await second.close()
 
 
+async def test_who_is_alone_writes_to_nobody_until_somebody_comes(postgres: PostgresServer) -> None:
+    backend = PostgresBackend(postgres.url(), pace=Pace(hearing_s=0.05, deaf_s=0.05))
+    first = await backend.worker()
+    with backend.sql() as connection:
+        connection.execute("LISTEN headwater")
+        found = ["run_alone"]
+        async with asyncio.timeout(60):
+            while any("run_alone" in payload for payload in found):
+                _database(first).publish(News(["run_alone"]))
+                await asyncio.sleep(0.1)
+                found = [note.payload for note in connection.notifies(timeout=0.0)]
+        second = await backend.worker()
+        told = asyncio.Event()
+        second.watch_run("run_x", told.set)
+        while not told.is_set():
+            _database(first).publish(News(["run_x"]))
+            await asyncio.sleep(0.01)
+        found = [note.payload for note in connection.notifies(timeout=0.1)]
+        assert any("run_x" in payload for payload in found)
+    await backend.close()
+
+
 async def test_what_was_never_written_by_a_worker_is_not_heard(backend: PostgresBackend) -> None:
     store = await backend.worker()
     told = asyncio.Event()

@@ -7,9 +7,8 @@ keys a page of another origin is refused only where a browser would send the key
 
 import ipaddress
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 from starlette.datastructures import Headers
@@ -61,11 +60,11 @@ class Guard:
         headers = Headers(scope=scope)
         self._check_size(scope)
         if await self._keyring.is_needed():
-            self._check_host(headers, self._hosts)
+            self._check_host(self._host(scope, headers), self._hosts)
         else:
             self._check_local(scope, headers)
         if scope["method"] != "GET":
-            self._check_origin(headers)
+            self._check_origin(headers, self._host(scope, headers))
 
     def is_secure(self, scope: AsgiScope) -> bool:
         """The browser came by https, be it only up to a proxy that we trust."""
@@ -79,15 +78,15 @@ class Guard:
         self._check_size(scope)
         if not await self._keyring.is_needed():
             self._check_local(scope, headers)
-            self._check_origin(headers)
+            self._check_origin(headers, self._host(scope, headers))
             return LOCAL
-        self._check_host(headers, self._hosts)
+        self._check_host(self._host(scope, headers), self._hosts)
         key = _key_in(headers)
         if key is None:
             key = _cookie_in(headers)
             if key is not None:
                 # A browser sends it by itself, whoever made it ask.
-                self._check_origin(headers)
+                self._check_origin(headers, self._host(scope, headers))
         if key is None:
             raise _unauthorized("A key is needed: Authorization: Bearer KEY.", "key_needed")
         caller = await self._keyring.caller(key)
@@ -109,26 +108,32 @@ class Guard:
         if client is not None and not _is_loopback(client[0]):
             message = "This server has no keys, and answers only to its own machine."
             raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="not_local")
-        name = _name_of(headers.get("host", ""))
-        if not _is_loopback(name):
+        host = self._host(scope, headers)
+        if not _is_loopback(_name_of(host)):
             # A name in a stranger's DNS may be pointed at this machine; it would still be in `Host`.
-            self._check_host(headers, self._hosts or ("localhost",))
+            self._check_host(host, self._hosts or ("localhost",))
 
-    def _check_host(self, headers: Headers, allowed: tuple[str, ...]) -> None:
-        name = _name_of(headers.get("host", ""))
-        if allowed and not _matches(name, allowed):
+    def _host(self, scope: AsgiScope, headers: Headers) -> str:
+        """What the client has called us. A proxy that we trust may call us by another name than it was called."""
+        given = headers.get("host", "").lower()
+        return headers.get("x-forwarded-host", given).lower() if self._is_trusted(scope) else given
+
+    def _check_host(self, host: str, allowed: tuple[str, ...]) -> None:
+        if allowed and not _matches(_name_of(host), allowed):
             message = "This server does not go by the name in `Host`. If it should, put that into server.allowed_hosts."
             raise Refusal(message, status=421, code="host_not_allowed")
 
-    def _check_origin(self, headers: Headers) -> None:
+    def _check_origin(self, headers: Headers, host: str) -> None:
         origin = headers.get("origin")
         site = headers.get("sec-fetch-site", "none")
-        strange = origin is not None and _place_of(origin) != headers.get("host", "").lower()
+        strange = origin is not None and _place_of(origin) != host
         if strange or site not in ("none", "same-origin"):
             raise Refusal("A page of another origin may not ask this.", status=403, code="cross_origin")
 
     def _is_trusted(self, scope: AsgiScope) -> bool:
         client = scope.get("client")
+        if not self._proxies:
+            return False
         try:
             address = ipaddress.ip_address(client[0] if client else "")
         except ValueError:
@@ -177,11 +182,12 @@ def _key_in(headers: Headers) -> str | None:
 
 
 def _cookie_in(headers: Headers) -> str | None:
-    try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return None
-    return cookie.value if cookie is not None else None
+    """By hand: one cookie of another program on this machine that is not quite legal must not hide ours."""
+    for pair in headers.get("cookie", "").split(";"):
+        name, _, value = pair.strip().partition("=")
+        if name == COOKIE and value:
+            return unquote(value)
+    return None
 
 
 def _unauthorized(message: str, code: str) -> Refusal:

@@ -138,8 +138,10 @@ async def check_request(call: Call, run: Run, request: Request) -> None:
     (await call.services.upstreams.model(run.model)).check(request)
 
 
-async def begin(call: Call, start: Start, multitask: Multitask) -> Reply:
+async def begin(call: Call, start: Start | Missing, multitask: Multitask) -> Reply:
     """The answer to whoever asked for a run. Raises `Refusal`."""
+    if isinstance(start, Missing):
+        raise refused(start)
     check_runs(call.caller, call.services.runs)
     result = await call.services.runs.start(replace(start, multitask=multitask, idempotency=call.idempotency()))
     match result:
@@ -165,6 +167,8 @@ def refused(no: Busy | KeyMismatch | Missing) -> Refusal:
             return Refusal(message, status=422, code="idempotency_key_reused")
         case Missing(what=what):
             return not_found(what)
+        case unreachable:
+            assert_never(unreachable)
 
 
 def busy(active: Run) -> Refusal:
@@ -188,8 +192,8 @@ async def _entitle(call: Call, run: Run) -> None:
 # ------------------------------------------------------------------------ answers
 
 
-async def run_shape(call: Call, run_id: str, owner: str | None = None) -> RunShape:
-    shape = await snapshot(call.services, owner or call.owner, run_id)
+async def run_shape(call: Call, run_id: str) -> RunShape:
+    shape = await snapshot(call.services, call.owner, run_id)
     if shape is None:
         raise not_found("run")
     return shape
@@ -205,9 +209,7 @@ async def asked_reply(call: Call, run_id: str, said: Sequence[SessionMessage], *
 
 
 async def _replayed(call: Call, run_id: str) -> Reply:
-    run = await call.services.store.run(call.owner, run_id)
-    if run is None:
-        raise not_found("run")
+    run = await run_shape(call, run_id)
     said: Sequence[SessionMessage] = ()
     if run.session_id is not None:
         transcript = await call.services.store.transcript(call.owner, run.session_id)

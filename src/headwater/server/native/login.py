@@ -5,6 +5,7 @@ The cookie is the key: no script can read it, no other site can have it sent, an
 
 from http.cookies import SimpleCookie
 from typing import Final
+from urllib.parse import quote
 
 from headwater.server.callers import Caller
 from headwater.server.guard import COOKIE
@@ -36,7 +37,8 @@ def _me(caller: Caller) -> Me:
 
 def _cookie(call: Call, key: str, age_s: int) -> str:
     cookie: SimpleCookie = SimpleCookie()
-    cookie[COOKIE] = key
+    # Quoted: a key in the configuration may have any character.
+    cookie[COOKIE] = quote(key, safe="")
     morsel = cookie[COOKIE]
     morsel["path"] = call.services.settings.server.base_path or "/"
     morsel["max-age"] = age_s

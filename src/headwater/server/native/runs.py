@@ -2,14 +2,13 @@
 
 import asyncio
 import contextlib
-from typing import Final
+from typing import Final, assert_never
 
 from msgspec.structs import replace
 
-from headwater.conversation import Request
 from headwater.errors import CallerError
 from headwater.events import ApprovalAsked, Stopped, decode_entry
-from headwater.records import Approval, Run
+from headwater.records import Approval
 from headwater.runs.live import LiveRun
 from headwater.server.native.asking import (
     Wish,
@@ -118,17 +117,10 @@ async def go_on(call: Call, body: AgainIn) -> Reply:
         raise Refusal(message, status=409, code="no_session")
     wish = Wish(model=body.model or cut.model, on_disconnect=body.on_disconnect, multitask=body.multitask)
     run = await new_run(call, wish, cut.session_id)
-    request = await _again(call, run, body)
-    ask = await call.services.sessions.gone_on_with(run, request, cut)
-    if isinstance(ask, Missing):
-        raise refused(ask)
-    return await begin(call, ask, body.multitask)
-
-
-async def _again(call: Call, run: Run, body: AgainIn) -> Request:
     request = request_of((), body.parameters)
     await check_request(call, run, request)
-    return request
+    ask = await call.services.sessions.gone_on_with(run, request, cut)
+    return await begin(call, ask, body.multitask)
 
 
 # -------------------------------------------------------------------- following
@@ -256,6 +248,8 @@ async def approve(call: Call, body: ApprovalIn) -> Reply:
             return Reply(_approval(stands[0]), headers={"idempotency-replayed": "true"})
         case KeyMismatch() | Missing():
             raise refused(result)
+        case unreachable:
+            assert_never(unreachable)
 
 
 async def _asked(call: Call, run_id: str, call_id: str) -> ApprovalAsked | None:

@@ -1,7 +1,7 @@
 """Sessions: made, listed, changed, talked in, branched, searched, taken away."""
 
 import re
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from msgspec import Struct
 
@@ -74,11 +74,10 @@ async def get(call: Call, query: Nothing) -> Reply:
 async def change(call: Call, body: SessionPatch) -> Reply:
     session_id = call.part("session_id")
     parameters = None if body.parameters is None else kept_parameters(body.parameters)
-    changed: Session | Missing = Missing("session")
     if body.head_id is not None:
-        changed = await call.services.sessions.turn_to(call.owner, session_id, body.head_id)
-        if isinstance(changed, Missing):
-            raise refused(changed)
+        turned = await call.services.sessions.turn_to(call.owner, session_id, body.head_id)
+        if isinstance(turned, Missing):
+            raise refused(turned)
     change = SessionChange(title=body.title, parameters=parameters, read_id=body.read_id)
     changed = await call.services.store.change_session(call.owner, session_id, change)
     if isinstance(changed, Missing):
@@ -95,6 +94,8 @@ async def delete(call: Call, query: Nothing) -> Reply:
             raise refused(result)
         case None:
             return Reply(status=204)
+        case unreachable:
+            assert_never(unreachable)
 
 
 async def _now(call: Call, session_id: str) -> SessionNow:
@@ -135,8 +136,6 @@ async def edit(call: Call, body: SaidIn) -> Reply:
     request = request_of(said, body.parameters)
     await check_request(call, run, request)
     ask = await call.services.sessions.edited(run, request, call.part("message_id"))
-    if isinstance(ask, Missing):
-        raise refused(ask)
     return await begin(call, ask, body.multitask)
 
 
@@ -145,8 +144,6 @@ async def regenerate(call: Call, body: AgainIn) -> Reply:
     request = request_of((), body.parameters)
     await check_request(call, run, request)
     ask = await call.services.sessions.regenerated(run, request, call.part("message_id"))
-    if isinstance(ask, Missing):
-        raise refused(ask)
     return await begin(call, ask, body.multitask)
 
 

@@ -4,7 +4,6 @@ Nothing is kept in between: whatever a worker knows can be learned from the data
 """
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
@@ -108,9 +107,10 @@ class PostgresDatabase:
 
     async def close(self, hub: Hub) -> None:
         _, listening = self._hubs.pop(hub)
-        listening.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await listening
+        while not listening.done():
+            # More than once, if need be: what it waits for may come at the same moment, and hide the cancel.
+            listening.cancel()
+            await asyncio.wait([listening], timeout=1.0)
         await self._post.close()
         for pool in (self._commits, self._news_pool, self._pool):
             await pool.close()

@@ -14,7 +14,7 @@ from headwater.errors import StoreError
 from headwater.store.news import Hub, News
 from headwater.store.postgres.connection import Address
 from headwater.store.postgres.glance import Glance
-from headwater.store.postgres.letters import news_of, read, write
+from headwater.store.postgres.letters import is_from, news_of, read, write
 from headwater.store.postgres.post import CHANNEL, Post
 from headwater.store.results import Changed
 
@@ -70,6 +70,7 @@ class Listener:
     async def _listen(self) -> None:
         """Until the connection breaks."""
         self._arrived = False
+        self._expect_others()
         async with await self._address.connect() as connection:
             with self._address.translated():
                 await connection.execute(f"LISTEN {CHANNEL}")
@@ -82,18 +83,28 @@ class Listener:
                     await self._post.notify(write(self._post.sender, News()))
                     async for letter in connection.notifies(timeout=wait_s):
                         self._hear(letter.payload)
-                    await (self._glance.look() if self._arrived else self._look_all())
+                    if self._arrived:
+                        await self._glance.look()
+                    else:
+                        self._expect_others()
+                        await self._look_all()
 
     def _hear(self, payload: str) -> None:
+        if is_from(self._post.sender, payload):
+            self._arrived = True
+            return
         letter = read(payload)
         if letter is None:
             return
-        if letter.sender == self._post.sender:
-            self._arrived = True
-        elif not letter.look:
+        self._expect_others()
+        if not letter.look:
             self._hub.publish(news_of(letter))
         elif self._looking is None:
             self._looking = asyncio.create_task(self._look_soon())
+
+    def _expect_others(self) -> None:
+        """Each writes to itself once in a while, which all hear."""
+        self._post.expect_readers(3 * self._pace.hearing_s)
 
     async def _look_soon(self) -> None:
         await asyncio.sleep(LOOK_GAP_S)

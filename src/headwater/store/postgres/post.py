@@ -2,6 +2,7 @@
 
 Apart from the commits that the news are of: a transaction with a NOTIFY holds a lock of the whole database while it
 commits, so that all workers' commits would stand in line, each for a write to disk. Whoever is not told looks.
+Where nobody else has been heard of for a while, nothing is sent.
 """
 
 import asyncio
@@ -29,8 +30,15 @@ class Post:
         self.sender = sender
         self._news = News()
         self._sending: asyncio.Task[None] | None = None
+        self._readers_until_s = float("inf")
+
+    def expect_readers(self, for_s: float) -> None:
+        """Somebody is there, or may be; and if nothing more is heard of them, for so long."""
+        self._readers_until_s = asyncio.get_running_loop().time() + for_s
 
     def send(self, news: News) -> None:
+        if asyncio.get_running_loop().time() > self._readers_until_s:
+            return
         self._news.runs += news.runs
         self._news.orders += news.orders
         self._news.changed += news.changed
