@@ -51,7 +51,7 @@ class FollowError(HeadwaterError):
         super().__init__(message)
         self.status = status
         self.answer = answer or {}
-        """What it said, if that was JSON; with 410 a snapshot of the run."""
+        """What it said, if that was JSON; with 410 a snapshot of the run, in its `error`."""
 
 
 class _Lost(Exception):

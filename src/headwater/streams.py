@@ -112,7 +112,7 @@ class Streams:
         """Begin: an agent, which is called with its context, or a generator that is there already.
 
         With a session, what was `said` and the answer become part of it, and the agent's context has its history.
-        Raises `CallerError` if the session has an active run (409).
+        Raises `CallerError` if the session has an active run (409), and at the end of the program (503).
         """
         messages = (User((Text(said),)),) if isinstance(said, str) else tuple(said)
         run = Run(

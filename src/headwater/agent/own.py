@@ -100,15 +100,9 @@ class OwnAgent:
         context = Context(self._run, self._messages, sink)
         try:
             outcome = await self._outcome(context)
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            raise AgentError("Something that the agent waited for was cancelled.") from error
         finally:
             context.end()
-        # One that was told to stop, and found another end for itself, was stopped all the same.
-        return Ended(sink.stopping or outcome or _proven(sink.fold))
+        return Ended(outcome or _proven(sink.fold))
 
     def pause(self) -> None:
         self._going.clear()

@@ -221,7 +221,7 @@ class LiveRun:
 
     def _end_of(self, work: asyncio.Task[Ended | Suspended]) -> Ended | Suspended:
         if self._asked is not None:
-            # It was asked for first, whatever the source made of it.
+            # It was asked for first, whatever the source made of it: to many a library a cancel is an error.
             if not work.cancelled() and (error := work.exception()) is not None:
                 _log.warning("%s: its source raised when it was stopped: %r", self.run.id, error)
             return Ended(self._asked)
