@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 
 from headwater.errors import StoreError
 from headwater.events import Completed, Interrupted, decode_entry
@@ -87,6 +88,21 @@ async def test_a_commit_that_is_under_way_is_waited_for_and_then_ended_behind(ba
     assert isinstance(await ended(new, run.id, CRASH, tail=tail(run.id, 2, CRASH)), EndStands)
 
 
+async def test_a_write_that_comes_while_its_worker_is_being_fenced_is_refused(backend: PostgresBackend) -> None:
+    old, new = await backend.worker(), await backend.worker()
+    with backend.sql() as looking:
+        async with backend.database.writing() as tables:
+            worker = await tables.lock_worker(old.worker_id)
+            assert worker is not None
+            starting = asyncio.create_task(old.start(Start(run=a_run())))
+            await somebody_waits(looking)
+            await tables.put_worker(replace(worker, fenced=True))
+    with pytest.raises(StoreError) as raised:
+        await starting
+    assert raised.value.trouble == "fenced"
+    assert (await new.runs(OWNER)).runs == ()
+
+
 async def test_a_commit_that_comes_while_its_worker_is_being_fenced_is_refused(backend: PostgresBackend) -> None:
     old, new = await backend.worker(), await backend.worker()
     run = (await started(old)).run
@@ -97,7 +113,7 @@ async def test_a_commit_that_comes_while_its_worker_is_being_fenced_is_refused(b
             keeping = asyncio.create_task(kept(old, tokens(run.id, 0)))
             ending = asyncio.create_task(ended(old, run.id))
             await somebody_waits(looking, 1)
-            await tables.put_worker(type(worker)(**{**_fields(worker), "fenced": True}))
+            await tables.put_worker(replace(worker, fenced=True))
     (trouble,) = await keeping
     assert trouble is not None
     assert trouble.trouble == "fenced"
@@ -105,10 +121,6 @@ async def test_a_commit_that_comes_while_its_worker_is_being_fenced_is_refused(b
         await ending
     assert raised.value.trouble == "fenced"
     assert await logged(new, run.id) == []
-
-
-def _fields(record: Any) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in record.__struct_fields__}
 
 
 async def test_a_beat_waits_for_nobody(backend: PostgresBackend) -> None:
