@@ -4,22 +4,28 @@ PORT ?=
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test check bench docs clean
+.PHONY: run test check bench soak docs clean
 
 run: $(VENV)/.run
 	@$(BIN)/headwater serve $(if $(PORT),--port $(PORT)) || [ $$? -eq 130 ]
 
 test: $(VENV)/.dev
-	$(BIN)/coverage run -m pytest
+	@$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 --dist worksteal
+	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=100
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy src tests bench docs
+	$(BIN)/mypy src tests bench docs examples
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench
+
+# The same kills as in `make test`, ten times as many.
+soak: $(VENV)/.dev
+	HEADWATER_KILLS=200 $(BIN)/python -m pytest tests/runs/test_kill.py
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m docs.generate

@@ -21,7 +21,7 @@ from headwater.accumulate import Accumulator
 from headwater.clock import SystemClock
 from headwater.config.settings import Settings, UpstreamSettings
 from headwater.conversation import Request, Text, User
-from headwater.events import Completed, Event
+from headwater.events import Completed, Event, Stopped
 from headwater.upstream.upstreams import Upstreams
 
 HELLO = "Hello"
@@ -49,6 +49,7 @@ class Nobody:
 
     def __init__(self) -> None:
         self.fold = Accumulator()
+        self.stopping: Stopped | None = None
         self.count = 0
 
     def take(self, events: Sequence[Event]) -> None:

@@ -9,7 +9,7 @@ from headwater.dialects.carry import ANSWERED, ASKED, CARRIED, Answered, Asked, 
 PAGE = """\
 # Dialects
 
-<!-- Made from src/headwater/dialects/carry.py by `make docs`; a test keeps it so. -->
+<!-- Made from src/headwater/dialects/carry by `make docs`; a test keeps it so. -->
 
 A client speaks one of three dialects, an upstream another or the same: nine pairings, all through one form
 (`conversation.py` for what is asked, `events.py` for what is answered). What a pairing can't carry is *refused*
@@ -22,20 +22,22 @@ by name (the answer would be to another question), or it is *changed* or *droppe
 |---|---|---|---|
 {asked}
 
-Besides: a parameter that only the client's dialect has goes to an upstream of that dialect as it is, and is noted for any
-other. A part of a message that we don't know (a document, a file) does the same, and is refused for any other. A provider's
-own fields on a tool call go back to the upstream that made it, and to no other. So does earlier reasoning with its seal (a
-signature, encrypted content); unsealed reasoning goes only where an upstream is known to want it, and what is left out is noted. The messages dialect must be told a limit of tokens:
-where the client gave none, it is the target's `default_max_tokens`.
+A parameter, a part of a message or an item that only one dialect has goes to an upstream of that dialect as it is. A provider's
+own fields on a tool call, and reasoning with its seal (a signature, encrypted content), go back to the upstream that they came
+from; where a client brings them, to any of their dialect. Reasoning without a seal goes only where an upstream is known to
+want it. The messages dialect must be told a limit of tokens: where the client gave none, it is the target's `default_max_tokens`.
+A developer's message is a system prompt under a younger name. What an upstream is configured to refuse is left out, and noted.
 
 Every history is made legal for the dialect: each tool call has exactly one result, right after its turn (one that is missing is
-said to be unknown), no message is empty, ids and names are such as the provider takes.
+said to be unknown), no message is empty, ids are such as the provider takes.
 
 ## What is answered, by the dialect of the client
 
 | feature | chat | responses | messages |
 |---|---|---|---|
 {answered}
+
+A note is made where there is something to tell: a tier that is the standard one, or counts that are 0, are not.
 """
 
 

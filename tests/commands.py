@@ -17,6 +17,8 @@ def start(
     # Paths in it may be relative to where the tests were started.
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": path, "HOME": str(NOTHING_HERE), **(environ or {})}
+    # Nothing is left behind; a test that wants a file says which.
+    variables.setdefault("HEADWATER_STORE__URL", "memory:")
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=variables
     )

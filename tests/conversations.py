@@ -48,6 +48,15 @@ URLS = [
     "data:image/png,%89PNG",
 ]
 
+PARAMETERS_OF_ONE = [
+    None,
+    Extras("chat", {"top_k": 5}),
+    Extras("messages", {"top_k": 5}),
+    Extras("messages", {"top_k": 5, "thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}}),
+    Extras("messages", {"thinking": {"type": "disabled"}}),
+    Extras("responses", {"verbosity": "low"}),
+]
+
 texts = st.sampled_from(TEXTS)
 caches: st.SearchStrategy[Cache | None] = st.sampled_from([None, None, None, "5m", "1h"])
 plain_texts = st.builds(Text, texts, st.just(False), caches)
@@ -67,6 +76,8 @@ reasonings = st.sampled_from(
         Reasoning("Hm.", "messages", {"signature": "c2ln"}),
         Reasoning("", "messages", {"signature": "c2ln"}),
         Reasoning("", "messages", {"data": "c2VhbGVk"}),
+        Reasoning("Hm.", "messages", {"signature": ""}),
+        Reasoning("Hm.", "responses", {}),
         Reasoning("Hm.", "chat", {"reasoning_details": [{"type": "reasoning.text", "text": "Hm.", "index": 0}]}),
         Reasoning("Hm.", "responses", {"type": "reasoning", "id": "rs_1", "encrypted_content": "ZW5j", "summary": []}),
     ]
@@ -77,7 +88,16 @@ items = st.sampled_from(
         Opaque("messages", {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}),
         Opaque("messages", {"type": "headwater.stop", "stop_sequence": "X"}),
         Opaque("messages", {"type": "headwater.citations", "citations": [{"type": "char_location"}]}),
+        Opaque("messages", {"type": "headwater.citations", "citations": []}),
+        Opaque("messages", {"type": "mcp_tool_use", "id": "mcp_1", "name": "a", "server_name": "s", "input": {}}),
+        Opaque("messages", {"type": "mcp_tool_result", "tool_use_id": "mcp_1", "content": []}),
         Opaque("responses", {"type": "web_search_call", "id": "ws_1", "status": "completed"}),
+        Opaque("responses", {"type": "message"}),
+        Opaque("responses", {"type": "message", "phase": "commentary", "annotations": [{"type": "url_citation"}]}),
+        Opaque("responses", {"type": "custom_tool_call", "call_id": "call_c", "name": "sql", "input": "x"}),
+        Opaque("responses", {"type": "custom_tool_call_output", "call_id": "call_c", "output": "1"}),
+        Opaque("chat", {"type": "message", "annotations": [{"type": "url_citation"}]}),
+        Opaque("chat", {"type": "images", "images": [{"type": "image_url"}]}),
     ]
 )
 extras = st.sampled_from(
@@ -96,9 +116,11 @@ def assistants(ids: list[str], origin: str | None) -> st.SearchStrategy[Assistan
     return st.builds(Assistant, parts, names, st.just(origin))
 
 
-outputs = st.builds(ToolOutput, st.sampled_from(IDS + LONG_IDS), visible, st.booleans(), caches)
+outputs = st.builds(
+    ToolOutput, st.sampled_from(IDS + LONG_IDS), visible, st.booleans(), caches, st.sampled_from([None, "look"])
+)
 messages: st.SearchStrategy[Message] = st.one_of(
-    st.builds(System, st.lists(plain_texts, max_size=2).map(tuple)),
+    st.builds(System, st.lists(plain_texts, max_size=2).map(tuple), st.sampled_from([None, "Ada Lovelace"])),
     st.builds(User, visible, st.sampled_from([None, None, "Ada", "Ada Lovelace"])),
     # Ids that only their own provider takes come from a turn that says whose it is.
     assistants(IDS, None),
@@ -113,7 +135,7 @@ tools = st.lists(
         st.sampled_from(["look", "write-2", "x" * 64, "read_file"]),
         st.sampled_from([None, "It looks."]),
         st.sampled_from([None, {}, {"type": "object", "properties": {"x": {"type": "integer"}}}]),
-        st.sampled_from([None, True]),
+        st.sampled_from([None, True, False, "if_possible"]),
         caches,
         st.sampled_from([None, Extras("messages", {"defer_loading": True})]),
     ),
@@ -123,13 +145,13 @@ tools = st.lists(
 
 parameters = st.builds(
     Parameters,
-    max_tokens=st.sampled_from([None, 16, 1024, 1025, 5000]),
+    max_tokens=st.sampled_from([None, 1, 16, 1024, 1025, 5000]),
     temperature=st.sampled_from([None, 0.0, 0.5, 1.0, 1.7]),
-    top_p=st.sampled_from([None, 0.9]),
+    top_p=st.sampled_from([None, 0.9, 0.95]),
     stop=st.sampled_from([(), ("X",), ("\n", "X")]),
     seed=st.sampled_from([None, 7]),
     parallel_tool_calls=st.sampled_from([None, False, True]),
-    reasoning_effort=st.sampled_from([None, "none", "minimal", "low", "medium", "high", "xhigh"]),
+    reasoning_effort=st.sampled_from([None, "none", "minimal", "low", "medium", "high", "xhigh", "max"]),
     output=st.sampled_from(["text", "json_object", JsonSchema("out", {"type": "object"}), JsonSchema("out")]),
 )
 
@@ -143,5 +165,5 @@ def requests(draw: st.DrawFn) -> Request:
         tools=chosen,
         tool_choice=draw(st.sampled_from(choices)),
         parameters=draw(parameters),
-        extras=draw(st.sampled_from([None, Extras("chat", {"top_k": 5})])),
+        extras=draw(st.sampled_from(PARAMETERS_OF_ONE)),
     )

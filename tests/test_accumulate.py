@@ -258,3 +258,12 @@ def test_the_rest_is_there_to_be_read() -> None:
     assert accumulator.outcome == Interrupted("crash")
     assert accumulator.messages() == []
     assert not accumulator.delivered_anything
+
+
+def test_a_remark_on_the_end_is_nothing_delivered() -> None:
+    """C20: a stream that brought no more than that may be tried again."""
+    accumulator = Accumulator()
+    accumulator.apply(ProviderState("messages", {"type": "headwater.stop", "usage": {"service_tier": "standard"}}))
+    assert not accumulator.delivered_anything
+    accumulator.apply(ProviderState("messages", {"type": "server_tool_use", "id": "srv_1"}))
+    assert accumulator.delivered_anything

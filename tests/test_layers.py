@@ -11,11 +11,11 @@ ROOT = Path(headwater.__file__).parent
 LAYERS: list[set[str]] = [
     {"events", "errors", "sse", "conversation", "recording"},
     {"judge"},
-    {"dialects", "accumulate", "think", "policy", "lifecycle", "turn", "checks", "records"},
+    {"dialects", "accumulate", "think", "mould", "policy", "lifecycle", "turn", "checks", "records"},
     {"source", "clock", "config"},
     {"store", "upstream", "simulate"},
     {"runs", "sessions", "agent"},
-    {"server", "client", "cli", "testing"},
+    {"server", "streams", "client", "cli", "testing"},
 ]
 # They do I/O, each behind an agreement of its own, and know nothing of one another.
 APART = LAYERS[4]

@@ -119,6 +119,10 @@ SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input
 FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
 
 
+REMOTE = {"type": "mcp_tool_use", "id": "mcp_1", "name": "look", "server_name": "s", "input": {}}
+REMOTE_FOUND = {"type": "mcp_tool_result", "tool_use_id": "mcp_1", "is_error": False, "content": []}
+
+
 def turn(role: str, *blocks: Any) -> Body:
     return {"role": role, "content": list(blocks)}
 
@@ -148,6 +152,9 @@ THINKING = {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens"
         answered(USE, given=[GIVEN | {"is_error": True}]),
         ask(USER, turn("assistant", TEXT, SEARCH, FOUND, THOUGHT, TEXT), USER),
         ask(USER, turn("assistant", TEXT, SEARCH)),
+        ask(USER, turn("assistant", TEXT, REMOTE, REMOTE_FOUND, THOUGHT, TEXT), USER),
+        ask(USER, thinking={"type": "adaptive"}, top_p=0.95, temperature=1),
+        ask(USER, turn("assistant", TEXT), thinking={"type": "disabled"}, top_p=0.5, top_k=5, temperature=0),
         ask(USER, {"role": "assistant", "content": "Once"}),
         ask(turn("user", MARKED, MARKED, MARKED, MARKED)),
         ask(USER, **THINKING),
@@ -179,6 +186,8 @@ def test_messages_that_are_taken(body: Body) -> None:
         (ask(USER, turn("assistant", THOUGHT | {"signature": ""}, TEXT)), ["messages[1].content[0].signature"]),
         (ask(USER, turn("assistant", SEALED | {"data": ""}, TEXT)), ["messages[1].content[0].data"]),
         (ask(USER, turn("assistant", TEXT, SEARCH), USER), ["messages[1]"]),
+        (ask(USER, turn("assistant", TEXT, REMOTE), USER), ["messages[1]"]),
+        (ask(USER, turn("assistant", TEXT, REMOTE, FOUND | {"tool_use_id": REMOTE["id"]}), USER), ["messages[1]"]),
         (ask(turn("user", {"type": "image"})), ["messages[0].content[0].source"]),
         (ask(turn("user", LINK | {"source": {"type": "url", "url": "http://x"}})), ["messages[0].content[0].source"]),
         (
@@ -219,6 +228,9 @@ def test_messages_that_are_taken(body: Body) -> None:
         (ask(USER, thinking={"type": "on"}), ["thinking.type"]),
         (ask(USER, thinking={"type": "enabled", "budget_tokens": 9}), ["thinking.budget_tokens"]),
         (ask(USER, thinking={"type": "adaptive"}, temperature=0.5), ["temperature"]),
+        (ask(USER, thinking={"type": "adaptive"}, top_p=0.9, top_k=5), ["top_p", "top_k"]),
+        (ask(USER, turn("assistant", TEXT), **THINKING), ["messages"]),
+        (ask(USER, thinking={"type": "adaptive"}, top_p="most"), ["top_p"]),
         (ask(USER, thinking={"type": "adaptive"}, tools=[TOOL], tool_choice={"type": "any"}), ["thinking"]),
         (answered(USE, **THINKING), ["messages"]),
     ],
@@ -236,6 +248,8 @@ ITEM = {"type": "function_call", "call_id": "call_a", "name": "look", "arguments
 OUTPUT = {"type": "function_call_output", "call_id": "call_a", "output": "7"}
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "ZW5j"}
 DECLARED = {"type": "function", "name": "look", "parameters": {}}
+CUSTOM = {"type": "custom_tool_call", "call_id": "call_c", "name": "sql", "input": "select 1"}
+CUSTOM_OUTPUT = {"type": "custom_tool_call_output", "call_id": "call_c", "output": "1"}
 
 
 def responses(*items: Any, **fields: Any) -> Body:
@@ -247,6 +261,7 @@ def responses(*items: Any, **fields: Any) -> Body:
     [
         responses(USER, instructions="x", max_output_tokens=16, temperature=2),
         {"model": "m", "input": "Hi"},
+        responses(INPUT, CUSTOM, CUSTOM_OUTPUT, CUSTOM, CUSTOM_OUTPUT),
         responses(INPUT, REASONING, ITEM, OUTPUT, SAID, tools=[DECLARED], tool_choice="required"),
         responses(INPUT, REASONING, REASONING | {"id": "rs_2"}, SAID, tools=[DECLARED], tool_choice={"name": "look"}),
         responses(
@@ -286,6 +301,9 @@ def test_responses_that_are_taken(body: Body) -> None:
         (responses({"role": "user", "content": [{"type": "input_image"}]}), ["input[0].content[0].image_url"]),
         (responses(SAID | {"content": [{"type": "refusal"}]}), ["input[0].content[0].refusal"]),
         (responses(ITEM), ["input"]),
+        (responses(CUSTOM), ["input"]),
+        (responses(CUSTOM_OUTPUT), ["input[0]"]),
+        (responses(CUSTOM, CUSTOM_OUTPUT | {"call_id": "call_d"}), ["input[1]", "input"]),
         (responses(OUTPUT), ["input[0]"]),
         (responses(OUTPUT, ITEM), ["input[0]"]),
         (responses(ITEM, ITEM, OUTPUT), ["input"]),

@@ -15,11 +15,13 @@ from headwater.dialects.base import Head
 from headwater.dialects.chat.decode import ChatDecoder
 from headwater.events import (
     Completed,
+    DialectName,
     Entry,
     Event,
     Failed,
     Interrupted,
     Notice,
+    ProviderState,
     RunEnded,
     Stopped,
     TextDelta,
@@ -271,3 +273,30 @@ def test_events_are_the_same_objects_that_were_accumulated() -> None:
     reader = TurnReader(DIALECTS["chat"].decoder("call"), accumulator)
     events: list[Event] = reader.feed(TEXT)
     assert accumulator.text() == "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+NESTED: list[tuple[DialectName, str]] = [
+    ("chat", '{"choices":[{"index":0,"delta":{"content":"Hi","annotations":[{"x":@}]}}]}'),
+    ("responses", '{"type":"response.output_item.done","output_index":0,"item":{"type":"x_call","x":@}}'),
+    ("messages", '{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"a","x":@}}'),
+]
+
+
+@pytest.mark.parametrize("depth", [250, 500, 960, 2_000, 100_000])
+@pytest.mark.parametrize("form", [b"data: %b\n\n", b"data: Hi\n\ndata: %b", b"%b"])
+@pytest.mark.parametrize(("dialect", "frame"), NESTED)
+def test_what_could_not_be_written_again_is_not_read(dialect: DialectName, frame: str, form: bytes, depth: int) -> None:
+    """Else a stored event, or a client's frame, would fail where nobody expects it."""
+    reader = TurnReader(DIALECTS[dialect].decoder("call_x"), Accumulator())
+    events = reader.feed(form % frame.replace("@", "[" * depth + "]" * depth).encode())
+    end = reader.end("clean")
+    assert isinstance(end.outcome, Failed)
+    assert [event for event in events + end.events if isinstance(event, ProviderState | ToolCallStarted)] == []
+
+
+def test_many_brackets_are_not_deep_ones() -> None:
+    reader = TurnReader(DIALECTS["chat"].decoder("call_x"), Accumulator())
+    many = b'{"choices":[{"index":0,"delta":{"content":"Hi"}}],"x":[%b]}' % b",".join([b"[]"] * 300)
+    assert reader.feed(b"data: %b\n\n" % many) == [TextDelta("Hi")]
+    # Bad JSON is the decoder's to judge: it may know what is meant.
+    assert reader.feed(b"data: %b\n\n" % many.replace(b'"x"', b'"\\ud800"')) == [TextDelta("Hi")]

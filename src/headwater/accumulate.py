@@ -99,6 +99,23 @@ def _unclosed(arguments: str) -> bool:
 class Accumulator:
     """`apply` every event, in order; the rest only reads."""
 
+    __slots__ = (
+        "_by_id",
+        "_calls_before",
+        "_earlier",
+        "_growing",
+        "_origin",
+        "_parts",
+        "_settled_usage",
+        "_turn",
+        "_usage",
+        "attempts",
+        "calls",
+        "notices",
+        "outcome",
+        "started",
+    )
+
     def __init__(self) -> None:
         self.started: RunStarted | None = None
         self.attempts: list[Attempt] = []
@@ -131,7 +148,7 @@ class Accumulator:
     @property
     def delivered_anything(self) -> bool:
         """Text, reasoning or a tool call of this turn is in the log."""
-        return bool(self._parts)
+        return any(type(part) is not ProviderState or not _is_remark(part) for part in self._parts)
 
     @property
     def usage(self) -> Usage:
@@ -300,11 +317,13 @@ def _is_answer(part: _Piece | Call | ProviderState) -> bool:
     """Something to see: text, or an item of a tool that the provider runs itself."""
     if type(part) is _Piece:
         return part.kind != "reasoning" and bool(part.buffer.getvalue().strip())
-    if type(part) is ProviderState:
-        type_ = str(part.data.get("type"))
-        # Remarks on a text are no answer by themselves.
-        return type_ != "message" and not type_.startswith("headwater.")
-    return False
+    return type(part) is ProviderState and not _is_remark(part)
+
+
+def _is_remark(state: ProviderState) -> bool:
+    """On a text, or on the end: no answer by itself."""
+    kind = str(state.data.get("type"))
+    return kind == "message" or kind.startswith("headwater.")
 
 
 def _finished(part: _Piece | Call | ProviderState) -> Text | Reasoning | ToolCall | Opaque:

@@ -65,7 +65,10 @@ class _Message(Struct, frozen=True, omit_defaults=True, tag_field="role"):
 
 
 class System(_Message, frozen=True, tag="system"):
+    """Also what some call the developer's: the same authority under a younger name."""
+
     parts: tuple[Text, ...]
+    name: str | None = None
 
 
 class User(_Message, frozen=True, tag="user"):
@@ -97,6 +100,7 @@ class ToolOutput(_Message, frozen=True, tag="tool"):
     parts: tuple[Text | Image | Opaque, ...]
     is_error: bool = False
     cache: Cache | None = None
+    name: str | None = None
 
 
 Message = System | User | Assistant | ToolOutput
@@ -117,7 +121,8 @@ class Tool(Struct, frozen=True, omit_defaults=True):
     description: str | None = None
     parameters: dict[str, Any] | None = None
     """A JSON schema of the arguments; None takes no arguments."""
-    strict: bool | None = None
+    strict: bool | Literal["if_possible"] | None = None
+    """Arguments keep to the schema; `if_possible` is what the responses dialect does when nothing is said."""
     cache: Cache | None = None
     extras: Extras | None = None
 

@@ -127,8 +127,12 @@ def _delay(attempt: int, limits: RetryLimits, jitter: float, retry_after_s: floa
     """None: the upstream asks for more patience than a waiting person has, and asking earlier would only be refused."""
     if retry_after_s is not None:
         return retry_after_s if retry_after_s <= limits.retry_after_cap_s else None
-    whole = min(limits.backoff_cap_s, limits.backoff_s * 2 ** (attempt - 1))
-    return float(whole * (0.5 + jitter / 2))
+    return backoff(attempt, limits.backoff_s, limits.backoff_cap_s, jitter)
+
+
+def backoff(attempt: int, first_s: float, cap_s: float, jitter: float) -> float:
+    """Seconds to wait after so many attempts that failed: doubled with each, and none of two at the same moment."""
+    return float(min(cap_s, first_s * 2 ** (attempt - 1)) * (0.5 + jitter / 2))
 
 
 def refused(status: int, message: str) -> Failed:

@@ -5,9 +5,9 @@ when, is in `store`. Times (`…_at`) are seconds since 1970. Whatever belongs t
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from headwater.conversation import Message, Parameters, Request
 from headwater.events import Outcome, Usage
@@ -69,6 +69,8 @@ class RunBody(Struct, frozen=True, omit_defaults=True):
 
     request: Request | None = None
     output: tuple[Message, ...] = ()
+    echo: dict[str, Any] = field(default_factory=dict)
+    """What of the request the answer repeats, in the client's own words (`Ask.echo`)."""
 
 
 class Approval(Struct, frozen=True, kw_only=True, omit_defaults=True):

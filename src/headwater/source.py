@@ -9,9 +9,10 @@ from datetime import datetime
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from headwater.accumulate import Accumulator
-from headwater.events import Event, Outcome
+from headwater.events import Event, Interrupted, Outcome, ReasoningDelta, Stopped, TextDelta
 
 
 class Ended(Struct, frozen=True):
@@ -29,14 +30,27 @@ class Sink(Protocol):
     def fold(self) -> Accumulator:
         """What the run's events amount to so far."""
 
+    @property
+    def stopping(self) -> Stopped | Interrupted | None:
+        """Why the source is being cancelled: said before the cancel. None: nobody has asked for it."""
+
     def take(self, events: Sequence[Event]) -> None:
         """What one read has brought, already applied to `fold`. Not to be called once `run` is over."""
 
 
 def emit(sink: Sink, *events: Event) -> None:
-    for event in events:
+    mended = [_mended(event) for event in events]
+    for event in mended:
         sink.fold.apply(event)
-    sink.take(events)
+    sink.take(mended)
+
+
+def _mended(event: Event) -> Event:
+    """Half a character, which Python can hold and no wire can: a source that is not ours may well say one."""
+    if isinstance(event, TextDelta | ReasoningDelta) and not event.text.isascii():
+        whole = event.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return event if whole == event.text else replace(event, text=whole)
+    return event
 
 
 class Source(Protocol):

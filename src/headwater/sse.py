@@ -15,6 +15,7 @@ from headwater.errors import FrameTooLarge
 DEFAULT_LIMIT_BYTES: Final = 16 * 1024 * 1024
 _BOM: Final = b"\xef\xbb\xbf"
 _CR: Final = 13
+_LF: Final = 10
 _LINE_BREAK: Final = re.compile(rb"\r\n|\r|\n")
 
 
@@ -27,6 +28,8 @@ class Frame(Struct, frozen=True, gc=False):
 
 class Decoder:
     """Incremental: `feed` what was read, as it was read; `end` when there is no more."""
+
+    __slots__ = ("_after_cr", "_amid", "_data", "_event", "_id", "_limit", "_line", "_start", "error", "retry_ms")
 
     def __init__(self, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         self._limit = limit_bytes
@@ -46,8 +49,14 @@ class Decoder:
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that are whole by now. Past the limit there are no more: see `error`."""
-        if self._amid or _CR in data or len(data) > self._limit:
+        if _CR in data or len(data) > self._limit:
             return self._feed_lines(data)
+        if self._amid:
+            return self._feed_amid(data)
+        only = data[6:-2]
+        if _LF not in only and data[:6] == b"data: " and data[-2:] == b"\n\n":
+            # One plain frame: nearly every read of a stream that takes its time.
+            return [Frame(only, None, self._id)]
         # Plain frames, one `data` line each, named or not: nearly all there are. Half the time of going by lines.
         whole = data.rfind(b"\n\n") + 2
         if whole == 1:
@@ -85,6 +94,14 @@ class Decoder:
             self._line.clear()
             self._take_line(b"", frames)
         return frames
+
+    def _feed_amid(self, data: bytes) -> list[Frame]:
+        """By lines up to the end of what was begun; then there may be plain frames again."""
+        cut = data.find(b"\n\n") + 2
+        if not 1 < cut < len(data):
+            return self._feed_lines(data)
+        frames = self._feed_lines(data[:cut])
+        return frames + (self._feed_lines(data[cut:]) if self._amid else self.feed(data[cut:]))
 
     def _feed_lines(self, data: bytes) -> list[Frame]:
         """Anything that the standard allows, in any cut."""

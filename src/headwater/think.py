@@ -18,6 +18,8 @@ _BLANK_CHARS: Final = 256
 class ThinkSplitter:
     """`split` the events of the turn as they come; `end` gives what is still held back."""
 
+    __slots__ = ("_after_tag", "_closing", "_held", "_state")
+
     def __init__(self) -> None:
         self._state: Literal["opening", "inside", "text"] = "opening"
         self._held: list[str] = []
@@ -25,30 +27,26 @@ class ThinkSplitter:
         self._closing = ""
         self._after_tag = False
 
+    @property
+    def settled(self) -> bool:
+        """Text is the answer by now, until something else comes."""
+        return self._state == "text"
+
     def split(self, events: list[Event]) -> list[Event]:
-        if self._state == "text":
-            for event in events:
-                if type(event) is not TextDelta or event.refusal:
-                    break
-            else:
-                return events
         out: list[Event] = []
         for event in events:
-            self._feed(event, out)
+            if type(event) is not TextDelta or event.refusal:
+                out += self.end()
+                self._state = "opening"
+                self._after_tag = False
+                out.append(event)
+            elif self._state == "text":
+                out.append(event)
+            elif self._state == "inside":
+                self._inside(event.text, out)
+            else:
+                self._opening(event.text, out)
         return out
-
-    def _feed(self, event: Event, out: list[Event]) -> None:
-        if type(event) is not TextDelta or event.refusal:
-            out += self.end()
-            self._state = "opening"
-            self._after_tag = False
-            out.append(event)
-        elif self._state == "text":
-            out.append(event)
-        elif self._state == "inside":
-            self._inside(event.text, out)
-        else:
-            self._opening(event.text, out)
 
     def end(self) -> list[Event]:
         """What was held back, now that no tag will come of it."""

@@ -12,9 +12,11 @@ from msgspec import Struct
 from headwater import sse
 from headwater.accumulate import Accumulator
 from headwater.dialects.base import Decoder
+from headwater.dialects.nesting import SHALLOW_BYTES, is_deep_json
 from headwater.errors import FrameTooLarge, FrameUnreadable
-from headwater.events import Completed, Event, Failed, Notice, Outcome
+from headwater.events import Completed, Event, Failed, Notice, Outcome, TextDelta
 from headwater.judge import Rules, Transport, judge
+from headwater.mould import Mould
 from headwater.think import ThinkSplitter
 
 DEFAULT_LIMIT_BYTES: Final = 64 * 1024 * 1024
@@ -32,6 +34,24 @@ class TurnEnd(Struct, frozen=True):
 class TurnReader:
     """`feed` every read, until there is no more or it is `closed`; then `end`, once."""
 
+    __slots__ = (
+        "_accumulator",
+        "_body",
+        "_decoder",
+        "_evidence",
+        "_frame_limit",
+        "_frames",
+        "_learned",
+        "_limit",
+        "_mould",
+        "_room",
+        "_rules",
+        "_streaming",
+        "_text_flows",
+        "_think",
+        "activity",
+    )
+
     def __init__(
         self,
         decoder: Decoder,
@@ -46,14 +66,20 @@ class TurnReader:
         self._decoder = decoder
         self._evidence = decoder.evidence
         self._think = ThinkSplitter() if think_tags else None
+        self._text_flows = not think_tags
+        """Text is text, and not the beginning of a tag."""
         self._accumulator = accumulator
         self._rules = rules
         self._limit = limit_bytes
+        self._frame_limit = frame_limit_bytes
         self._room = limit_bytes
         self._streaming = False
         """An event stream has begun, and is not closed yet."""
         self._body: bytearray | None = None
         """An answer that is no event stream; the decoder may know what to make of it."""
+        self._mould: Mould | None = None
+        """What the next read may be like, as long as a token of that kind would change nothing but the text."""
+        self._learned = 0
         self.activity = 0
         """Counts the frames (C7). Keep-alives are none."""
 
@@ -65,27 +91,69 @@ class TurnReader:
     def feed(self, data: bytes) -> list[Event]:
         """Take what was read; give the events that it brought, already accumulated."""
         self._room -= len(data)
-        if not self._streaming or self._room < 0:
-            return self._feed_rarely(data)
-        return self._deliver(self._decode(self._frames.feed(data)))
+        if self._mould is not None and self._room >= 0 and (text := self._mould.text(data)) is not None:
+            self.activity += 1
+            token = TextDelta(text)
+            self._accumulator.apply(token)
+            return [token]
+        return self._feed_any(data)
 
-    def _feed_rarely(self, data: bytes) -> list[Event]:
-        """What happens once in a stream, if at all: its beginning, an answer in one piece, the limit."""
+    def _feed_any(self, data: bytes) -> list[Event]:
+        # In one piece: between two tokens a process sleeps, and to fetch a function again costs more than to run it.
+        self._mould = None
+        if not self._streaming or self._room < 0:
+            data = self._streamed(data)
+        out: list[Event] = []
+        evidence = self._evidence
+        frames = self._frames.feed(data)
+        for frame in frames:
+            if frame.event in KEEP_ALIVES:
+                continue
+            self.activity += 1
+            try:
+                if len(frame.data) > SHALLOW_BYTES:
+                    _check_depth(frame.data)
+                self._decoder.feed(frame, out)
+            except FrameUnreadable as error:
+                evidence.unreadable = error
+            except RecursionError:
+                evidence.unreadable = FrameUnreadable("JSON that is nested too deeply", frame.data)
+            if evidence.terminated or evidence.error is not None or evidence.unreadable is not None:
+                self._streaming = False
+                return self._deliver(out)
+        if self._room < 0 or self._frames.error is not None:
+            self._give_up()
+        if self._text_flows and len(out) == 1 and type(event := out[0]) is TextDelta and not event.refusal:
+            self._accumulator.apply(event)
+            self._learn(data, frames[0])
+            return out
+        return self._deliver(out)
+
+    def _learn(self, data: bytes, frame: sse.Frame) -> None:
+        """The next read may be like this one, if it was one plain frame: it has brought one token."""
+        # Some servers pad each frame with noise, so that no two are alike: then it is not worth the time.
+        if self._learned * 4 <= self.activity and data == b"data: %b\n\n" % frame.data:
+            self._learned += 1
+            around = self._decoder.around_text(frame.data)
+            self._mould = None if around is None else Mould(*around, self._frame_limit)
+
+    def _streamed(self, data: bytes) -> bytes:
+        """What of it belongs to an event stream: asked at the beginning, after the end, and past the limit."""
         if self._evidence.closed:
-            return []
+            return b""
         if not self._streaming and self._body is None:
             self._begin(data)
         fitting = data if self._room >= 0 else data[: self._room]
-        events: list[Event] = []
         if self._body is None:
-            events = self._deliver(self._decode(self._frames.feed(fitting)))
-        else:
-            self._body += fitting
-            self.activity += 1
-        if self._room < 0 and not self._evidence.closed:
-            self._evidence.unreadable = FrameTooLarge(self._limit)
-            self._streaming = False
-        return events
+            return fitting
+        self._body += fitting
+        self.activity += 1
+        return b""
+
+    def _give_up(self) -> None:
+        if not self._evidence.closed:
+            self._evidence.unreadable = self._frames.error or FrameTooLarge(self._limit)
+        self._streaming = False
 
     def _begin(self, data: bytes) -> None:
         """An event stream never begins with a bracket; JSON and HTML do, whatever the headers say."""
@@ -111,34 +179,15 @@ class TurnReader:
             events += self._accumulate(self._think.end())
         return events
 
-    def _decode(self, frames: list[sse.Frame]) -> list[Event]:
-        out: list[Event] = []
-        evidence = self._evidence
-        for frame in frames:
-            if frame.event in KEEP_ALIVES:
-                continue
-            self.activity += 1
-            try:
-                self._decoder.feed(frame, out)
-            except FrameUnreadable as error:
-                evidence.unreadable = error
-            except RecursionError:
-                evidence.unreadable = FrameUnreadable("JSON that is nested too deeply", frame.data)
-            # `closed`, spelled out: calling it for every token takes 4 % of the token's time.
-            if evidence.terminated or evidence.error is not None or evidence.unreadable is not None:
-                self._streaming = False
-                return out
-        if self._frames.error is not None:
-            evidence.unreadable = self._frames.error
-            self._streaming = False
-        return out
-
     def _decode_rest(self, transport: Transport) -> list[Event]:
         out: list[Event] = []
         try:
             if self._body is not None:
-                self._decoder.whole(bytes(self._body).strip(_BLANK), out)
+                body = bytes(self._body).strip(_BLANK)
+                _check_depth(body)
+                self._decoder.whole(body, out)
             for frame in self._frames.end():
+                _check_depth(frame.data)
                 self._decoder.feed(frame, out)
         except (FrameUnreadable, RecursionError) as error:
             # Where the connection broke, this is just what it broke off.
@@ -148,12 +197,21 @@ class TurnReader:
         return out
 
     def _deliver(self, decoded: list[Event]) -> list[Event]:
-        return self._accumulate(decoded if self._think is None else self._think.split(decoded))
+        if self._think is not None:
+            decoded = self._think.split(decoded)
+            self._text_flows = self._think.settled
+        return self._accumulate(decoded)
 
     def _accumulate(self, events: list[Event]) -> list[Event]:
         for event in events:
             self._accumulator.apply(event)
         return events
+
+
+def _check_depth(data: bytes) -> None:
+    """What can be read here must be one that can be written elsewhere, too."""
+    if is_deep_json(data):
+        raise FrameUnreadable("JSON that is nested too deeply", data)
 
 
 def dropped_calls(outcome: Outcome, accumulator: Accumulator) -> list[Event]:

@@ -304,3 +304,32 @@ def test_what_was_encoded_is_decoded(events: list[Event], usage: Usage | None) -
     end = reader.end("clean")
     # Arguments that were made up may well be torn: then there is a notice more.
     assert [event for event in read + end.events if not isinstance(event, Notice)] == events
+
+
+@pytest.mark.parametrize("seal", [{"signature": "s"}, {}])
+def test_what_is_several_to_another_dialect_is_told_apart_by_a_blank_line(seal: dict[str, str]) -> None:
+    """The same in a stream and in one piece."""
+    events: list[Event] = [
+        ProviderState("responses", seal, of="reasoning"),
+        ReasoningDelta("One"),
+        ReasoningDelta("."),
+        ProviderState("responses", seal, of="reasoning"),
+        ReasoningDelta("Two."),
+        ProviderState("responses", {"type": "message"}),
+        TextDelta("A"),
+        TextDelta("."),
+        ProviderState("responses", {"type": "message", "phase": "commentary"}),
+        ProviderState("messages", {"type": "headwater.citations", "citations": []}),
+        TextDelta("B"),
+        TextDelta("."),
+        ProviderState("responses", {"type": "message"}),
+    ]
+    accumulator = Accumulator()
+    for event in events:
+        accumulator.apply(event)
+    deltas = [chunk["choices"][0]["delta"] for chunk in frames(encode(*events))]
+    assert "".join(delta.get("content", "") for delta in deltas) == "A.\n\nB."
+    assert "".join(delta.get("reasoning_content", "") for delta in deltas) == "One.\n\nTwo."
+    message = json.loads(chat.whole(HEAD, accumulator.message(), Usage(), Completed()).body)
+    assert message["choices"][0]["message"]["content"] == "A.\n\nB."
+    assert message["choices"][0]["message"]["reasoning_content"] == "One.\n\nTwo."

@@ -133,12 +133,12 @@ def test_what_is_not_carried_is_noted() -> None:
     )
     found = carry.notes(request, TARGET, "chat")
     assert [(note.field, note.refuse) for note in found] == [
-        ("cache", False),
         ("top_k", False),
         ("defer_loading", False),
+        ("cache", False),
+        ("messages.content.document", True),
+        ("messages.content.server_tool_use", False),
         ("messages.reasoning", False),
-        ("messages.content", True),
-        ("messages.content", False),
     ]
     assert carry.notes(Request((HI,), extras=Extras("chat", {"top_k": 5})), TARGET, "chat") == []
     assert [note.field for note in carry.notes(Request((HI,), tools=(Tool("look", cache="1h"),)), TARGET, "chat")] == [

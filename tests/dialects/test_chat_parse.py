@@ -15,6 +15,7 @@ from headwater.conversation import (
     Image,
     JsonSchema,
     NamedTool,
+    Opaque,
     Parameters,
     Reasoning,
     Request,
@@ -63,7 +64,7 @@ def test_every_kind_of_message() -> None:
         {"role": "tool", "tool_call_id": "d", "content": [{"type": "text", "text": "A"}, {"type": "text", "text": "dog."}]},
     ).request.messages == (
         System((Text("Be brief."),)),
-        System((Text("Be kind."),)),
+        System((Text("Be kind."),), "dev"),
         User((Text("What is this?"), Image(url, "low")), "ann"),
         Assistant((Reasoning("hm"), Text("Let me look."), ToolCall("c", "look", "{}", {"extra_content": {"g": 1}})), "bob"),
         ToolOutput("c", (Text("A cat."),)),
@@ -256,3 +257,26 @@ field_names = st.sampled_from(
 def test_nothing_but_a_caller_error_is_raised(body: dict[str, Any]) -> None:
     with contextlib.suppress(CallerError):
         chat.parse(json.dumps(body).encode())
+
+
+def test_names_of_all_speakers_and_what_stood_beside_a_text_are_kept() -> None:
+    (system, answer, output) = parse(
+        {"role": "system", "content": "Be brief.", "name": "ada"},
+        {"role": "assistant", "content": "So.", "annotations": [{"type": "url_citation"}], "images": [{"type": "x"}]},
+        {"role": "tool", "tool_call_id": "c", "content": "7", "name": "look"},
+    ).request.messages
+    assert system == System((Text("Be brief."),), "ada")
+    assert answer == Assistant(
+        (
+            Text("So."),
+            Opaque("chat", {"type": "message", "annotations": [{"type": "url_citation"}]}),
+            Opaque("chat", {"type": "images", "images": [{"type": "x"}]}),
+        )
+    )
+    assert output == ToolOutput("c", (Text("7"),), name="look")
+
+
+def test_padding_is_refused_where_it_is_asked_for() -> None:
+    parse(stream=True, stream_options={"include_obfuscation": False})
+    found = complaint(stream=True, stream_options={"include_obfuscation": True})
+    assert found.param == "stream_options.include_obfuscation"

@@ -211,7 +211,7 @@ def test_a_call_cut_by_the_limit_is_closed_and_what_waited_is_said() -> None:
 
 def test_a_torn_call_is_never_closed_by_a_failure() -> None:
     """C26: a block that ends says that the call is whole."""
-    torn: list[Event] = [ToolCallStarted(0, "call_a", "a"), ToolArgsDelta(0, '{"x":'), TextDelta("Hm.")]
+    torn: list[Event] = [ToolCallStarted(0, "call_a", "a"), ToolArgsDelta(0, '{"x":')]
     for outcome in UNSUCCESSFUL:
         stream = frames(encoded(*torn, RunEnded(outcome)))
         assert [event["type"] for event in stream] == [
@@ -220,6 +220,22 @@ def test_a_torn_call_is_never_closed_by_a_failure() -> None:
             "content_block_delta",
             "error",
         ]
+
+
+@pytest.mark.parametrize("outcome", UNSUCCESSFUL, ids=outcome_id)
+def test_what_waited_for_a_torn_call_is_said_before_the_failure(outcome: Outcome) -> None:
+    """C43: what arrived is shown. The call stays open beside it."""
+    waiting: list[Event] = [TextDelta("Hm"), TextDelta("."), ToolCallStarted(1, "call_b", "b"), ReasoningDelta("So?")]
+    stream = frames(encoded(ToolCallStarted(0, "call_a", "a"), ToolArgsDelta(0, '{"x":'), *waiting, RunEnded(outcome)))
+    deltas = [(event["index"], event["delta"]) for event in stream if event["type"] == "content_block_delta"]
+    assert deltas[1:] == [
+        (1, {"type": "text_delta", "text": "Hm"}),
+        (1, {"type": "text_delta", "text": "."}),
+        (2, {"type": "thinking_delta", "thinking": "So?"}),
+    ]
+    closed = [event["index"] for event in stream if event["type"] == "content_block_stop"]
+    assert closed == [1]
+    assert stream[-1]["type"] == "error"
 
 
 def test_the_turns_of_an_agent_are_told_apart() -> None:
@@ -269,6 +285,42 @@ def test_extras_of_a_call_are_given_to_the_client() -> None:
 
 def test_citations_without_their_text_are_not_told() -> None:
     assert encoded(ProviderState("messages", {"type": "headwater.citations", "citations": [{}]})) == b""
+
+
+def test_another_dialects_second_message_is_a_block_of_its_own() -> None:
+    end = ProviderState("responses", {"type": "message", "phase": "commentary"})
+    stream = frames(encoded(end, TextDelta("Let me see."), end, TextDelta("So."), RunEnded(Completed())))
+    check_order(stream)
+    assert block_types(stream) == ["text", "text"]
+
+
+def test_a_note_is_told_once() -> None:
+    note = Notice("not_carried", "No seed there.")
+    stream = frames(encoded(TextDelta("Hi"), note, note, RunEnded(Completed())))
+    assert stream[-2]["headwater"] == {"notes": ["No seed there."]}
+
+
+def test_details_of_the_usage_that_only_this_dialect_has_are_told() -> None:
+    details = {"service_tier": "priority", "server_tool_use": {"web_search_requests": 1}}
+    told = {"type": "headwater.stop", "usage": details}
+    stream = frames(
+        encoded(TextDelta("Hi"), ProviderState("messages", told), UsageReported(Usage(3, 4)), RunEnded(Completed()))
+    )
+    assert stream[-2]["usage"] == {"input_tokens": 3, "output_tokens": 4, **details}
+    message = Assistant((Text("Hi"), Opaque("messages", told)))
+    body = msgspec.json.decode(messages.whole(HEAD, message, Usage(3, 4), Completed()).body)
+    assert body["usage"] == stream[-2]["usage"]
+    assert body["content"] == [{"type": "text", "text": "Hi"}]
+
+
+def test_arguments_that_are_no_object_are_noted_in_an_answer_in_one_piece() -> None:
+    message = Assistant((ToolCall("call_a", "a", "[1]"), ToolCall("call_b", "b", ""), ToolCall("call_c", "c", "{}")))
+    body = msgspec.json.decode(messages.whole(HEAD, message, Usage(), Completed("tool_calls"), ["x"]).body)
+    assert [block["input"] for block in body["content"]] == [{"INVALID_JSON": "[1]"}, {}, {}]
+    assert body["headwater"]["notes"] == [
+        "x",
+        "The arguments for 'a' are no JSON object: they stand in one, as INVALID_JSON.",
+    ]
 
 
 def test_a_ping_is_what_the_dialect_keeps_alive_with() -> None:
@@ -333,6 +385,8 @@ def told(events: list[Event], *, empty: str) -> list[Any]:
             case Reasoning(text=str(text), state={"data": _} as state) if text:
                 # Two blocks, where it was unsigned text before a sealed one.
                 parts += [Reasoning(text), Reasoning("", "messages", state)]
+            case Reasoning(text=text, state={"signature": ""}):
+                parts.append(Reasoning(text))
             case _:
                 parts.append(part)
     return parts

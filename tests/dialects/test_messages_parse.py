@@ -200,7 +200,7 @@ def test_what_only_this_dialect_has_is_carried_as_it_came() -> None:
         ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "medium"}}, "medium"),
         ({"thinking": {"type": "disabled"}, "output_config": {"effort": "medium"}}, "none"),
         ({"output_config": {"effort": "xhigh"}}, "xhigh"),
-        ({"output_config": {"effort": "max"}}, "xhigh"),
+        ({"output_config": {"effort": "max"}}, "max"),
     ],
 )
 def test_another_dialect_is_told_an_effort(fields: dict[str, Any], effort: str | None) -> None:
@@ -369,3 +369,27 @@ def test_bad_blocks_are_refused_at_their_place(role: str, block: dict[str, Any],
 
 def test_an_unknown_role_is_refused() -> None:
     assert refused(messages=[{"role": "tool", "content": "x"}]).param == "messages[0].role"
+
+
+def test_tools_of_one_name_are_refused() -> None:
+    tool = {"name": "look", "input_schema": {"type": "object"}}
+    assert refused(tools=[tool, tool | {"name": "see"}, tool]).param == "tools[2].name"
+
+
+def test_thinking_needs_its_budget_whatever_the_effort() -> None:
+    found = refused(thinking={"type": "enabled"}, output_config={"effort": "low"})
+    assert found.param == "thinking.budget_tokens"
+    found = refused(thinking={"type": "enabled", "budget_tokens": 1024}, output_config={"effort": "low"})
+    assert found.param == "thinking.budget_tokens"
+
+
+def test_what_a_users_text_cites_is_kept_and_a_system_prompt_cites_nothing() -> None:
+    cited = {"type": "text", "text": "So.", "citations": [{"type": "char_location"}]}
+    remark = Opaque("messages", {"type": "headwater.citations", "citations": [{"type": "char_location"}]})
+    assert user(cited) == (User((Text("So."), remark)),)
+    assert refused(system=[cited]).param == "system.citations"
+
+
+def test_a_seal_without_its_data_is_refused() -> None:
+    with pytest.raises(CallerError):
+        assistant({"type": "redacted_thinking", "data": ""})

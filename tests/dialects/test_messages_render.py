@@ -106,8 +106,7 @@ def test_a_clients_own_request_comes_out_as_it_went_in() -> None:
         ],
         "stream": True,
         "temperature": 1,
-        "top_p": 0.9,
-        "top_k": 5,
+        "top_p": 0.95,
         "stop_sequences": ["X"],
         "tools": [{"name": "look", "input_schema": {"type": "object"}, "strict": True, "defer_loading": False}],
         "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
@@ -321,7 +320,7 @@ def test_another_dialects_parts_are_to_be_refused() -> None:
     assert turns(User((Text("Hi"), file))) == [("user", [text("Hi")])]
     (note,) = notes(User((file,)))
     assert note.refuse
-    assert "input_file" in note.text
+    assert note.field == "messages.content.input_file"
 
 
 # ------------------------------------------------------------------- thinking
@@ -473,7 +472,7 @@ def test_structured_output() -> None:
 def test_json_without_a_schema_is_noted(output: Any) -> None:
     parameters = Parameters(output=output)
     assert "output_config" not in render(parameters=parameters)
-    assert [note.field for note in notes(parameters=parameters)] == ["output"]
+    assert [note.field for note in notes(parameters=parameters) if note.refuse] == ["output"]
 
 
 @pytest.mark.parametrize(
@@ -538,7 +537,8 @@ def reasoning(effort: Any, target: Target = TARGET, said: tuple[Message, ...] = 
     [("minimal", "low"), ("low", "low"), ("medium", "medium"), ("high", "high"), ("xhigh", "xhigh")],
 )
 def test_an_effort_is_an_effort(effort: str, sent: str) -> None:
-    assert reasoning(effort) == ({"type": "adaptive"}, {"effort": sent}, 16000, [])
+    noted = [] if effort == sent else ["reasoning_effort"]
+    assert reasoning(effort) == ({"type": "adaptive"}, {"effort": sent}, 16000, noted)
 
 
 @pytest.mark.parametrize(
@@ -551,7 +551,8 @@ def test_or_a_budget_on_top_of_the_answer(effort: str, budget: int) -> None:
 @pytest.mark.parametrize(("limit", "budget"), [(1025, 1024), (4000, 2000), (40000, 8192)])
 def test_a_budget_fits_into_the_clients_limit(limit: int, budget: int) -> None:
     sent = reasoning("medium", BUDGET, parameters={"max_tokens": limit})
-    assert sent == ({"type": "enabled", "budget_tokens": budget}, None, limit, [])
+    noted = [] if budget == 8192 else ["reasoning_effort"]
+    assert sent == ({"type": "enabled", "budget_tokens": budget}, None, limit, noted)
 
 
 def test_no_effort_is_no_thinking() -> None:
@@ -597,3 +598,43 @@ def test_a_model_that_reasons_has_its_own_temperature() -> None:
     assert reasoning("high", parameters={"temperature": 0.5})[3] == ["temperature"]
     assert reasoning("high", parameters={"temperature": 1.0})[3] == []
     assert reasoning("none", parameters={"temperature": 0.5})[3] == []
+
+
+def test_what_a_text_cites_goes_back_with_it_and_with_no_other() -> None:
+    cites = [{"type": "char_location"}]
+    remark = Opaque("messages", {"type": "headwater.citations", "citations": cites})
+    nothing = Opaque("messages", {"type": "headwater.citations", "citations": []})
+    assert turns(User((Text("A"), remark, Text("B"))))[0][1] == [{**text("A"), "citations": cites}, text("B")]
+    said = Assistant((Text("A"), nothing, Text("B"), remark, Text(" "), remark, CALL, remark))
+    assert turns(HI, said, RESULT, tools=(LOOK,))[1][1] == [text("A"), {**text("B"), "citations": cites}, CALL_BLOCK]
+
+
+def test_thoughts_that_nobody_signed_stay_away() -> None:
+    said = Assistant((Reasoning("Hm.", "messages", {"signature": ""}), Text("A")))
+    assert turns(HI, said, HI)[1][1] == [text("A")]
+    assert [note.field for note in notes(HI, said, HI)] == ["messages.reasoning"]
+
+
+@pytest.mark.parametrize("target", [TARGET, BUDGET])
+def test_a_model_that_reasons_samples_as_it_likes(target: Target) -> None:
+    """Its provider refuses anything else."""
+    parameters = Parameters(reasoning_effort="high", temperature=0.5, top_p=0.9)
+    assert render(target=target, parameters=parameters).keys().isdisjoint({"temperature", "top_p"})
+    assert render(target=target, parameters=Parameters(reasoning_effort="high", top_p=0.95))["top_p"] == 0.95
+    asked = Extras("messages", {"thinking": {"type": "adaptive"}, "top_k": 5})
+    assert "top_k" not in render(extras=asked)
+    assert [note.field for note in notes(extras=asked)] == ["top_k"]
+    assert render(extras=Extras("messages", {"thinking": {"type": "disabled"}, "top_k": 5}))["top_k"] == 5
+
+
+@pytest.mark.parametrize("asked", [{"type": "adaptive"}, {"type": "enabled", "budget_tokens": 1024}])
+def test_thinking_in_the_clients_own_words_gives_way_to_what_it_can_not_go_with(asked: dict[str, Any]) -> None:
+    extras = Extras("messages", {"thinking": asked, "output_config": {"effort": "low"}})
+    begun = (HI, Assistant((Text("Once"),)))
+    forced: dict[str, Any] = {"tools": (LOOK,), "tool_choice": "required"}
+    for said, fields in ((begun, {}), ((HI,), forced)):
+        body = render(*said, extras=extras, **fields)
+        assert "thinking" not in body
+        assert body["output_config"] == {"effort": "low"}
+        assert [note.field for note in notes(*said, extras=extras, **fields)] == ["reasoning_effort"]
+    assert render(*begun, parameters=Parameters(reasoning_effort="high")).get("thinking") is None

@@ -277,7 +277,8 @@ def test_fields_of_this_dialect_alone_are_carried_as_they_came() -> None:
 
 def test_tools() -> None:
     ask = parse(tools=[LOOK | {"description": "Looks.", "strict": True}, {"type": "function", "name": "wait"}])
-    assert ask.request.tools == (Tool("look", "Looks.", {"type": "object"}, True), Tool("wait"))
+    # Left out, it is as strict as the schema allows.
+    assert ask.request.tools == (Tool("look", "Looks.", {"type": "object"}, True), Tool("wait", strict="if_possible"))
 
 
 def test_tool_choice() -> None:
@@ -422,3 +423,31 @@ def test_a_body_that_is_no_request_is_refused(body: bytes) -> None:
 def test_an_input_is_needed() -> None:
     with pytest.raises(CallerError, match="input"):
         responses.parse(b"{}")
+
+
+def test_padding_is_refused_where_it_is_asked_for() -> None:
+    parse(stream=True, stream_options={"include_obfuscation": False})
+    with pytest.raises(CallerError) as raised:
+        parse(stream=True, stream_options={"include_obfuscation": True})
+    assert raised.value.param == "stream_options.include_obfuscation"
+
+
+def test_what_the_parts_of_a_message_refer_to_is_found_in_the_whole_text() -> None:
+    def part(text: str, **places: int) -> dict[str, Any]:
+        return {"type": "output_text", "text": text, "annotations": [{"type": "url_citation", **places}]}
+
+    content = [part("See here. ", start_index=4, end_index=8), part("And there.", start_index=4, end_index=9), part("")]
+    (said,) = messages({"role": "assistant", "content": content})
+    assert said.parts[2:] == (
+        Opaque(
+            "responses",
+            {
+                "type": "message",
+                "annotations": [
+                    {"type": "url_citation", "start_index": 4, "end_index": 8},
+                    {"type": "url_citation", "start_index": 14, "end_index": 19},
+                    {"type": "url_citation"},
+                ],
+            },
+        ),
+    )

@@ -402,3 +402,51 @@ def test_an_input_that_is_parsed_and_rendered_again_stays_as_it_is(history: list
             # An id that a client brings may be of our own making.
             item.pop("id", None)
     assert {name: again[name] for name in sent} == sent
+
+
+def test_strictness_keeps_its_meaning() -> None:
+    """Left out it is as strict as the schema allows here, and not at all elsewhere."""
+    for strict, sent in ((True, True), (False, False), (None, False)):
+        (tool,) = body(Request((HI,), tools=(Tool("look", strict=strict),)))["tools"]
+        assert tool["strict"] is sent
+    asked = responses.parse(b'{"input":"Hi","tools":[{"type":"function","name":"look"}]}').request
+    (tool,) = body(asked)["tools"]
+    assert "strict" not in tool
+
+
+def test_a_limit_is_never_less_than_the_provider_takes() -> None:
+    assert body(Request((HI,), parameters=Parameters(max_tokens=1)))["max_output_tokens"] == 16
+    assert body(Request((HI,), parameters=Parameters(max_tokens=17)))["max_output_tokens"] == 17
+
+
+def test_another_dialects_remark_does_not_tear_a_text() -> None:
+    cites = Opaque("messages", {"type": "headwater.citations", "citations": []})
+    beside = Opaque("chat", {"type": "message", "annotations": [{}]})
+    (sent,) = items(Assistant((Text("One "), cites, Text("text"), beside, Text("."))))
+    assert sent["content"] == "One text."
+    # Its own says that another message begins.
+    two = items(Assistant((Text("One."), Opaque("responses", {"type": "message"}), Text("Two."))))
+    assert [item["content"] for item in two] == ["One.", "Two."]
+
+
+def test_what_a_text_refers_to_goes_back_with_it() -> None:
+    note = Opaque("responses", {"type": "message", "annotations": [{"type": "url_citation"}]})
+    (sent,) = items(Assistant((Text("No", refusal=True), Text("See "), Text("here."), note)))
+    assert sent["content"] == [
+        {"type": "refusal", "refusal": "No"},
+        {"type": "output_text", "text": "See here.", "annotations": [{"type": "url_citation"}]},
+    ]
+    (sent,) = items(Assistant((Text("See here."), note), origin="another"))
+    assert sent["content"] == "See here."
+
+
+def test_a_call_that_is_no_functions_goes_with_its_output_or_not_at_all() -> None:
+    def custom(kind: str, id: str = "call_c") -> Opaque:
+        return Opaque("responses", {"type": kind, "call_id": id})
+
+    made, output = custom("custom_tool_call"), custom("custom_tool_call_output")
+    assert items(Assistant((made, output))) == [made.data, output.data]
+    assert items(HI, Assistant((Text("So."), made)), HI) == items(HI, Assistant((Text("So."),)), HI)
+    again = custom("custom_tool_call")
+    assert items(Assistant((output, made, again, custom("custom_tool_call_output")))) == [again.data, output.data]
+    assert items(Assistant((custom("computer_call"), output, Text("So.")))) == items(Assistant((Text("So."),)))

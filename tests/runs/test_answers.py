@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from headwater.clock import SystemClock
 from headwater.config.settings import ModelSettings, Settings, UpstreamSettings
-from headwater.conversation import Message, Request, Text, User
+from headwater.conversation import Message, Request, System, Text, Tool, User
 from headwater.events import Completed, Failed, Notice, Outcome, Stopped, TextDelta
 from headwater.records import Run
 from headwater.runs.answers import Answers
 from headwater.runs.live import Habits
 from headwater.runs.service import Runs
 from headwater.sessions.sessions import Sessions
-from headwater.simulate.script import Answer, Cut, Stall
+from headwater.simulate.script import Answer, Call, Cut, Stall
 from headwater.store.memory import MemoryDatabase, open_memory
 from headwater.store.results import Start, Started
 from headwater.testing import Simulator
@@ -123,11 +124,26 @@ async def test_a_run_without_a_session_follows_another() -> None:
         await talk.runs.wait(OWNER, first)
         second = await talk.start(Start(run=talk.run(None, previous_run_id=first), request=said("How are you?")))
         assert await talk.runs.wait(OWNER, second) == Completed("stop")
-        assert talk.asked(1) == [("user", "Hello"), ("assistant", "Hi!"), ("user", "How are you?")]
+        brief = ("system", "Be brief.")
+        assert talk.asked(1) == [("user", "Hello"), ("assistant", "Hi!"), brief, ("user", "How are you?")]
+        assert talk.simulator.requests[1].body["messages"][0]["role"] == "user"
         orphan = await talk.start(Start(run=talk.run(None, previous_run_id="run_gone"), request=said("Hello?")))
         outcome = await talk.runs.wait(OWNER, orphan)
         assert isinstance(outcome, Failed)
         assert outcome.status == 404
+
+
+async def test_a_call_that_was_cut_off_is_not_told_to_the_run_that_follows() -> None:
+    async with chat() as talk:
+        torn = Answer(text="Let me.", calls=(Call(name="write"),), faults=(Cut(at="in_arguments", tokens=1),))
+        talk.simulator.script("m", torn, Answer(text="Fine."))
+        tools = (Tool("write", parameters={"type": "object", "properties": {"path": {"type": "string"}}}),)
+        first = await talk.start(Start(run=talk.run(None), request=replace(said("Hello"), tools=tools)))
+        assert isinstance(await talk.runs.wait(OWNER, first), Failed)
+        second = await talk.start(Start(run=talk.run(None, previous_run_id=first), request=said("And?")))
+        assert await talk.runs.wait(OWNER, second) == Completed("stop")
+        assert [(role, text) for role, text in talk.asked(1) if role == "assistant"] == [("assistant", "Let me.")]
+        assert "tool_calls" not in str(talk.simulator.requests[1].body)
 
 
 async def test_a_stop_closes_the_upstream() -> None:
@@ -147,5 +163,6 @@ async def test_a_stop_closes_the_upstream() -> None:
 
 
 def said(text: str) -> Request:
-    messages: tuple[Message, ...] = (User((Text(text),)),)
+    """With instructions, which are for this run alone."""
+    messages: tuple[Message, ...] = (System((Text("Be brief."),)), User((Text(text),)))
     return Request(messages)

@@ -6,9 +6,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 from msgspec import Struct
+from msgspec.structs import replace
 
 from headwater.accumulate import Accumulator
-from headwater.conversation import Assistant, Message, Text, ToolOutput, User
+from headwater.conversation import Assistant, Message, Text, User
 from headwater.events import (
     AttemptStarted,
     Completed,
@@ -84,37 +85,32 @@ class Talk:
     def say(self, *said: str | Message, under: str | None = "head", **fields: Any) -> Run:
         """A run that is to answer it."""
         parent_id = self.session.head_id if under == "head" else under
-        run = Run(**{"id": self.make_id("run"), "owner": "ann", "model": "fast", "created_at": 0.0, **fields})
+        run = Run(id=self.make_id("run"), owner="ann", **{"model": "fast", "created_at": 0.0, **fields})
         messages = tuple(
             SessionMessage(
                 id=self.make_id("msg"), message=User((Text(m),)) if isinstance(m, str) else m, created_at=0.0
             )
             for m in said
         )
-        tip = self._add(messages, parent_id, run)
-        return Run(**{**{name: getattr(run, name) for name in run.__struct_fields__}, "parent_id": tip})
+        return replace(run, parent_id=self._add(messages, parent_id, run))
 
     def answer(self, run: Run, events: Iterable[Event], outcome: Outcome = Completed()) -> Left:
         return self.leave(run, left(run, folded(events), outcome, now=1.0, make_id=self.make_id))
 
     def leave(self, run: Run, leavings: Left) -> Left:
         tip = self._add(leavings.messages, run.parent_id, run)
-        for notice in leavings.notices:
-            fields = {name: getattr(notice, name) for name in notice.__struct_fields__}
-            self.notices.append(SessionNotice(**{**fields, "after_id": tip}))
+        self.notices += [replace(notice, after_id=tip) for notice in leavings.notices]
         return leavings
 
     def _add(self, messages: tuple[SessionMessage, ...], parent_id: str | None, run: Run) -> str | None:
         placed = chain(messages, parent_id, run.id)
         self.messages += placed
         tip = placed[-1].id if placed else parent_id
-        fields = {name: getattr(self.session, name) for name in self.session.__struct_fields__}
-        self.session = Session(**{**fields, "head_id": tip})
+        self.session = replace(self.session, head_id=tip)
         return tip
 
     def transcript(self, **session: Any) -> Transcript:
-        fields = {name: getattr(self.session, name) for name in self.session.__struct_fields__}
-        return Transcript(Session(**{**fields, **session}), tuple(self.messages), tuple(self.notices), (), None)
+        return Transcript(replace(self.session, **session), tuple(self.messages), tuple(self.notices), (), None)
 
 
 # ---------------------------------------------------------------- any log
@@ -238,7 +234,3 @@ def endings(draw: st.DrawFn, log: Log) -> tuple[Accumulator, Outcome]:
 
 def texts(messages: Sequence[Message]) -> str:
     return "".join(message.text for message in messages if isinstance(message, Assistant))
-
-
-def results(messages: Sequence[Message]) -> list[ToolOutput]:
-    return [message for message in messages if isinstance(message, ToolOutput)]

@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,12 +31,20 @@ from headwater.simulate.script import (
 )
 from headwater.testing import Simulator
 from headwater.upstream.endpoint import Endpoint, Route
-from headwater.upstream.http import Address, HttpClient, HttpOpener
+from headwater.upstream.http import HttpOpener
 from headwater.upstream.model import Model
 from headwater.upstream.sweep import Sweep
 from tests.upstream.asking import Heard
+from tests.upstream.wire import listening
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend() -> tuple[str, dict[str, Any]]:
+    """As the server has it."""
+    return "asyncio", {"use_uvloop": True}
+
 
 PATHS: dict[DialectName, str] = {"chat": "/chat/completions", "responses": "/responses", "messages": "/messages"}
 HEADERS = {
@@ -51,18 +62,18 @@ each_dialect = pytest.mark.parametrize("dialect", PATHS)
 class Asking:
     def __init__(self, simulator: Simulator, dialect: DialectName, **settings: Any) -> None:
         self.simulator = simulator
-        self.client = HttpClient()
         self.sweep = Sweep(SystemClock())
         self.heard = Heard()
         base_url = settings.pop("base_url", f"{simulator.url}/v1")
         self._max_connections = settings.get("max_connections", 1000)
         config = UpstreamSettings(base_url=base_url, dialect=dialect, **({"backoff_s": 0.0} | settings))
-        address = Address(
+        self.opener = HttpOpener(
             base_url + PATHS[dialect],
+            lambda _: HEADERS,
             connect_s=config.connect_timeout_s,
             max_connections=config.max_connections,
         )
-        endpoint = Endpoint("up", config, HttpOpener(self.client, address, lambda _: HEADERS), needs_finish_reason=True)
+        endpoint = Endpoint("up", config, self.opener, needs_finish_reason=True)
         route = Route(endpoint=endpoint, model="m", target=Target(model="m", origin="up"))
         self.model = Model([route], SystemClock(), self.sweep)
 
@@ -89,7 +100,7 @@ async def asking(dialect: DialectName = "chat", **settings: Any) -> AsyncIterato
             yield asking
         finally:
             await asking.sweep.close()
-            await asking.client.close()
+            asking.opener.close()
 
 
 GOOD = Answer(text="Hi there")
@@ -128,7 +139,7 @@ async def test_a_connection_is_used_again_also_if_the_end_of_the_body_comes_late
 async def test_a_body_that_never_ends_does_not_keep_its_connection() -> None:
     async with asking() as up:
         assert await up.outcome(Answer(faults=(Stall(at="after_terminator"),))) == Completed("stop")
-        assert (await up.simulator.wait_for_close(0)).closed == "client_fin"
+        assert (await up.simulator.wait_for_close(0)).closed in ("client_fin", "client_reset")
 
 
 @each_dialect
@@ -268,26 +279,28 @@ async def test_a_stop_closes_the_connection(dialect: DialectName, fault: Stall) 
         assert len(up.simulator.requests) == 1
 
 
-async def test_a_stop_while_connecting_leaves_nothing_behind() -> None:
-    """The listener's queue is full: the handshake never ends."""
-    import socket
+@contextlib.contextmanager
+def nobody_answers() -> Iterator[int]:
+    """A port whose listener's queue is full: no handshake ever ends."""
+    with socket.socket() as listener, contextlib.ExitStack() as stack:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                filler.connect(listener.getsockname())
+        yield listener.getsockname()[1]
 
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(0)
-    fillers = [socket.socket() for _ in range(4)]
-    for filler in fillers:
-        filler.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            filler.connect(listener.getsockname())
-    async with asking(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}/v1") as up:
-        task = up.start()
-        await asyncio.sleep(0.1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-    for one in (listener, *fillers):
-        one.close()
+
+async def test_a_stop_while_connecting_leaves_nothing_behind() -> None:
+    with nobody_answers() as port:
+        async with asking(base_url=f"http://127.0.0.1:{port}/v1") as up:
+            task = up.start()
+            await asyncio.sleep(0.1)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
 
 
 class TestWordsThatHelp:
@@ -389,3 +402,61 @@ async def test_a_reader_that_is_behind_holds_the_upstream_up() -> None:
         assert (await task).outcome == Completed("stop")
         assert len(up.heard.words) == 200_000
         assert sent < up.simulator.requests[0].sent_bytes / 2
+
+
+class TestTlsAndProxies:
+    """What stands between us and an upstream, and what is said when it does not let us through."""
+
+    async def test_a_certificate_that_nobody_vouches_for(self) -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(Path(__file__).parent / "localhost.pem")
+
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+
+        async with listening(silent, context) as port, asking(base_url=f"https://localhost:{port}/v1") as up:
+            failed = await up.failure(GOOD)
+            assert "is not trusted" in failed.message
+            assert f"localhost:{port}" in failed.message
+            assert not failed.retryable
+
+    async def test_a_proxy_that_refuses(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
+            await reader.read()
+
+        async with listening(refuse) as port:
+            monkeypatch.setenv("HTTPS_PROXY", f"http://someone:secret@127.0.0.1:{port}")
+            async with asking(base_url="https://models.example/v1", retries=0) as up:
+                failed = await up.failure(GOOD)
+                assert f"The proxy 127.0.0.1:{port} (from the environment) refused" in failed.message
+                assert "407" in failed.message
+                assert "secret" not in failed.message
+
+    async def test_a_proxy_that_is_not_there(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+        async with asking(base_url="http://models.example/v1", retries=0) as up:
+            failed = await up.failure(GOOD)
+            assert "The proxy 127.0.0.1:9 (from the environment) can't be reached" in failed.message
+
+    async def test_a_proxy_that_cannot_be_used_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HTTP_PROXY", "socks5://127.0.0.1:9")
+        async with asking(base_url="http://models.example/v1", retries=0) as up:
+            failed = await up.failure(GOOD)
+            assert "HTTP_PROXY" in failed.message
+
+    async def test_a_proxy_hands_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async with Simulator() as proxy:
+            # It takes the whole address as the path's beginning, as proxies do.
+            monkeypatch.setenv("HTTP_PROXY", proxy.url)
+            monkeypatch.setenv("NO_PROXY", "")
+            async with asking(base_url="http://models.example/v1", retries=0) as up:
+                await up.failure(GOOD)
+                assert proxy.requests[0].path.startswith("http://models.example/v1/chat/completions")
+
+    async def test_no_connection_in_time(self) -> None:
+        with nobody_answers() as port:
+            async with asking(base_url=f"http://127.0.0.1:{port}/v1", connect_timeout_s=0.1, retries=0) as up:
+                failed = await up.failure(GOOD)
+                assert "within 0.1 s (connect_timeout_s)" in failed.message

@@ -4,15 +4,16 @@ import asyncio
 import gc
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headwater.accumulate import Accumulator
 from headwater.clock import SystemClock
-from headwater.config.settings import ModelSettings, Settings, UpstreamSettings
+from headwater.config.settings import Settings, UpstreamSettings
 from headwater.conversation import Request, Text, User
 from headwater.events import Completed
-from headwater.simulate.script import Answer, Pace
+from headwater.simulate.script import Answer, Pace, Stall
 from headwater.source import Ended
 from headwater.testing import Simulator
 from headwater.upstream.attempt import Attempt
@@ -39,14 +40,15 @@ async def test_a_thousand_turns_leave_nothing_behind() -> None:
     before = len(left_over())
     files, tasks = open_files(), len(asyncio.all_tasks())
     async with Simulator() as simulator:
-        simulator.script("m", Answer(tokens=30, pace=Pace(tokens_per_s=10)))
-        up = UpstreamSettings(base_url=f"{simulator.url}/v1", list_models=False)
-        settings = Settings(upstreams={"up": up}, models=(ModelSettings(name="m", upstream="up"),))
+        simulator.script("whole", Answer(tokens=30, pace=Pace(tokens_per_s=10)))
+        simulator.script("endless", Answer(pace=Pace(tokens_per_s=10), faults=(Stall(tokens=5),)))
+        up = UpstreamSettings(base_url=f"{simulator.url}/v1", list_models=False, connect_timeout_s=60)
+        settings = Settings(upstreams={"up": up})
         upstreams = Upstreams(settings, SystemClock(), Path("unused"))
-        model = await upstreams.model("m")
+        models = [await upstreams.model("up/whole"), await upstreams.model("up/endless")]
 
-        async def one(n: int) -> Ended | None:
-            turn = model.turn(Request((User((Text("Hello"),)),)), call_id_prefix="call_")
+        async def one(n: int) -> Any:
+            turn = models[n % 2].turn(Request((User((Text("Hello"),)),)), call_id_prefix="call_")
             heard = Heard()
             task = asyncio.create_task(turn.run(heard))
             if n % 2:
@@ -54,17 +56,21 @@ async def test_a_thousand_turns_leave_nothing_behind() -> None:
                 await heard.first.wait()
                 await asyncio.sleep(n / TURNS)
                 task.cancel()
-            return (await asyncio.gather(task, return_exceptions=True))[0]  # type: ignore[return-value]
+            return (await asyncio.gather(task, return_exceptions=True))[0]
 
-        ends = await asyncio.wait_for(asyncio.gather(*(one(n) for n in range(TURNS))), 120)
-        assert ends[::2] == [Ended(Completed("stop"))] * (TURNS // 2)
-        stopped = sum(isinstance(end, asyncio.CancelledError) for end in ends)
-        assert stopped > TURNS // 4
-        # Connections whose turns were whole are kept for the next; the others are closed.
-        await asyncio.wait_for(simulator.wait_for_connections(TURNS - stopped), 20)
-        await upstreams.close()
+        try:
+            ends = await asyncio.wait_for(asyncio.gather(*(one(n) for n in range(TURNS))), 120)
+            assert ends[::2] == [Ended(Completed("stop"))] * (TURNS // 2)
+            stopped = [n for n, end in enumerate(ends) if isinstance(end, asyncio.CancelledError)]
+            assert stopped == list(range(1, TURNS, 2))
+            # Connections whose turns were whole may be kept for the next; the others are closed by now.
+            for request in simulator.requests:
+                if request.ending != "answered":
+                    await asyncio.wait_for(simulator.wait_for_close(request.number), 20)
+            ends.clear()
+        finally:
+            await upstreams.close()
         await asyncio.wait_for(simulator.wait_for_connections(0), 20)
-        ends.clear()
     del upstreams, simulator
     await asyncio.sleep(0.1)
     assert len(asyncio.all_tasks()) == tasks

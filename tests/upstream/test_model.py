@@ -124,6 +124,11 @@ class TestBeforeAnythingWasDelivered:
         assert "api_key of [upstreams.a]" in outcome.message
         assert stage.asked == [2]
 
+    async def test_each_key_is_tried_once_even_if_none_rests(self) -> None:
+        stage = Stage([refusal(401, "Bad key.")], keys=["k1", "k2"], cool_down_s=0)
+        assert isinstance(await stage.outcome(), Failed)
+        assert stage.asked == [2]
+
 
 class TestAfterSomethingWasDelivered:
     async def test_what_was_delivered_is_kept_and_nothing_is_tried_again(self) -> None:

@@ -40,6 +40,7 @@ _BLOCK_FIELDS: Final = {
 }
 _USER: Final = frozenset({"text", "image", "document", "search_result", "tool_result"})
 _THINKING: Final = ("thinking", "redacted_thinking")
+_HOSTED: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 _IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _MARKS: Final = 4
 
@@ -112,15 +113,21 @@ def _check_turns(turns: Turns, complaints: Complaints) -> None:
 def _check_assistant(blocks: list[dict[str, Any]], where: str, last: bool, complaints: Complaints) -> None:
     kinds = [block.get("type") for block in blocks]
     complaints.that(kinds[-1] not in _THINKING, where, "the final block can't be thinking")
-    if any(kind in _THINKING for kind in kinds) and "server_tool_use" not in kinds:
+    if any(kind in _THINKING for kind in kinds) and not _HOSTED.intersection(kinds):
         complaints.that(kinds[0] in _THINKING, where, "thinking must come first")
     text = blocks[-1].get("text")
     if last and isinstance(text, str):
         complaints.that(text == text.rstrip(), where, "final assistant content can't end with trailing white space")
     if not last:
-        asked = {block.get("id") for block in blocks if block.get("type") == "server_tool_use"}
-        answered = {block["tool_use_id"] for block in blocks if "tool_use_id" in block}
+        asked = {(block.get("type") == "mcp_tool_use", block.get("id")) for block in blocks if _is_hosted(block)}
+        answered = {
+            (block.get("type") == "mcp_tool_result", block["tool_use_id"]) for block in blocks if "tool_use_id" in block
+        }
         complaints.that(asked == answered, where, "hosted tool calls and their results must come together")
+
+
+def _is_hosted(block: dict[str, Any]) -> bool:
+    return block.get("type") in _HOSTED
 
 
 def _check_block(block: dict[str, Any], where: str, complaints: Complaints) -> None:
@@ -237,12 +244,17 @@ def _check_thinking(body: dict[str, Any], turns: Turns, complaints: Complaints) 
         return
     kind = thinking.get("type")
     complaints.that(kind in ("enabled", "disabled", "adaptive", "between_tools"), "thinking.type", f"unknown: {kind!r}")
-    if kind not in ("enabled", "adaptive"):
+    if kind == "disabled":
         return
     complaints.that(body.get("temperature", 1) == 1, "temperature", "may only be 1 when thinking is on")
+    top_p = body.get("top_p", 1)
+    complaints.that(not isinstance(top_p, (int, float)) or top_p >= 0.95, "top_p", "must be 0.95 or more with thinking")
+    complaints.that("top_k" not in body, "top_k", "must be unset when thinking is on")
+    prefilled = bool(turns) and turns[-1][0] == "assistant"
+    complaints.that(not prefilled, "messages", "can't end with the assistant's turn when thinking is on")
     forced = isinstance(body.get("tool_choice"), dict) and body["tool_choice"].get("type") in ("any", "tool")
     complaints.that(not forced, "thinking", "may not be on when tool_choice forces a tool")
-    if kind == "adaptive":
+    if kind != "enabled":
         return
     budget, limit = thinking.get("budget_tokens"), body.get("max_tokens")
     fits = isinstance(budget, int) and isinstance(limit, int) and 1024 <= budget < limit

@@ -40,6 +40,8 @@ _ITEMS: Final = frozenset(
         "custom_tool_call_output",
     ]
 )
+# Of calls that are no function's, those that a client answers.
+_ANSWERED: Final = ("custom_tool_call", "computer_call", "shell_call", "apply_patch_call")
 _MAX_ID_CHARS: Final = 64
 _LEAST_OUTPUT: Final = 16
 
@@ -89,11 +91,25 @@ def _check_items(items: list[dict[str, Any]], complaints: Complaints) -> None:
                 _check_reasoning(item, items[n + 1 :], where, complaints)
             case _:
                 """The provider's own, to be judged by it."""
+    for kind in _ANSWERED:
+        _check_pairs(items, kind, complaints)
     missing = [id for id in called if id not in answered]
     complaints.that(not missing, "input", f"no tool output found for the function calls {missing}")
     complaints.unique(called, "input", "call_ids of function calls")
     complaints.unique(answered, "input", "call_ids of outputs")
     complaints.unique(ids, "input", "ids of items")
+
+
+def _check_pairs(items: list[dict[str, Any]], kind: str, complaints: Complaints) -> None:
+    waiting: list[Any] = []
+    for n, item in enumerate(items):
+        if item.get("type") == kind:
+            waiting.append(item.get("call_id"))
+        elif item.get("type") == f"{kind}_output":
+            id = item.get("call_id")
+            if complaints.that(id in waiting, f"input[{n}]", f"no {kind} before it has the id {id!r}"):
+                waiting.remove(id)
+    complaints.that(not waiting, "input", f"no output found for the {kind}s {waiting}")
 
 
 def _check_message(item: dict[str, Any], where: str, complaints: Complaints) -> None:

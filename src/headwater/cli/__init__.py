@@ -6,6 +6,7 @@ import typer
 
 import headwater
 from headwater.cli.config import config
+from headwater.cli.keys import keys
 from headwater.cli.serve import serve
 from headwater.cli.simulate import simulate
 
@@ -30,6 +31,7 @@ def _root(
 app.command()(serve)
 app.command()(simulate)
 app.add_typer(config, name="config")
+app.add_typer(keys, name="keys")
 
 
 def main() -> None:

@@ -1,12 +1,20 @@
 """`headwater serve`. What it needs is imported when it runs."""
 
 import ipaddress
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import headwater
 from headwater.cli.config import ConfigOption, load_or_exit
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from headwater.config.load import Flag, Loaded
+    from headwater.config.settings import Settings
 
 
 def serve(
@@ -16,20 +24,33 @@ def serve(
     port: Annotated[int | None, typer.Option(help="0 takes any free port.")] = None,
     file: ConfigOption = None,
 ) -> None:
-    """Serve the page until interrupted."""
-    import errno
-    import socket
+    """Serve until interrupted."""
+    import asyncio
 
     import uvicorn
 
     from headwater.config.load import Flag
-    from headwater.server.app import build_app
+    from headwater.errors import StoreError
 
     flags = [Flag("--host", ("server", "host"), host), Flag("--port", ("server", "port"), port)]
     loaded = load_or_exit(file, flags)
     for warning in loaded.warnings:
         typer.echo(f"headwater: {warning}", err=True)
-    host, port = loaded.settings.server.host.strip("[]"), loaded.settings.server.port
+    listener = _listen(loaded.settings.server.host.strip("[]"), loaded.settings.server.port)
+    # uvloop where there is one.
+    loop_factory = uvicorn.Config(lambda: None).get_loop_factory()
+    try:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(_run(loaded, listener, _reloader(file, flags)))
+    except StoreError as error:
+        typer.echo(f"headwater: the store can't be opened: {error.message}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _listen(host: str, port: int) -> "socket.socket":
+    import errno
+    import socket
+
     if not _is_loopback(host):
         typer.echo(
             f"headwater: refusing to listen on {host}: without keys only loopback is safe. Use 127.0.0.1.", err=True
@@ -44,9 +65,47 @@ def serve(
         hint = " Try another --port; 0 takes any free one." if error.errno == errno.EADDRINUSE else ""
         typer.echo(f"headwater: can't listen on {host}:{port}: {error.strerror}.{hint}", err=True)
         raise typer.Exit(1) from None
-    name = f"[{host}]" if ":" in host else host
-    typer.echo(f"Headwater {headwater.__version__} serves http://{name}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
-    uvicorn.Server(uvicorn.Config(build_app(), log_level="warning")).run([listener])
+    return listener
+
+
+async def _run(loaded: "Loaded", listener: "socket.socket", reload: "Callable[[], Settings | None]") -> None:
+    from headwater.server.process import Process
+    from headwater.server.services import Services
+
+    host, port = listener.getsockname()[:2]
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    services = await Services.open(loaded.settings, url)
+    process = Process(services, reload)
+    typer.echo(f"Headwater {headwater.__version__} serves {url} (Ctrl-C ends it)")
+    for line in _found(loaded.settings):
+        typer.echo(f"  {line}")
+    await process.run(listener)
+
+
+def _found(settings: "Settings") -> list[str]:
+    """What it has to work with, for whoever started it."""
+    upstreams = [f"{name} ({one.dialect}, {one.base_url})" for name, one in settings.upstreams.items()]
+    names = [*(model.name for model in settings.models), *settings.agents]
+    return [
+        f"upstreams: {', '.join(upstreams) or 'none yet; set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST'}",
+        f"models: {', '.join([*names, 'demo/echo, demo/story and others'])}",
+        f"data: {settings.store.url.shown()}",
+    ]
+
+
+def _reloader(file: Path | None, flags: "list[Flag]") -> "Callable[[], Settings | None]":
+    """The same file, environment and flags, read again. What is wrong is said, and changes nothing."""
+
+    def reload() -> "Settings | None":
+        try:
+            loaded = load_or_exit(file, flags)
+        except typer.Exit:
+            typer.echo("headwater: the configuration stays as it was.", err=True)
+            return None
+        typer.echo("headwater: the configuration was read again.", err=True)
+        return loaded.settings
+
+    return reload
 
 
 def _is_loopback(host: str) -> bool:

@@ -78,6 +78,7 @@ class ServerSettings(Section, frozen=True, kw_only=True):
     behind_limit_bytes: Annotated[
         PositiveCount, about("an unrecorded run's upstream is not read while its client is so far behind")
     ] = 256 * 1024
+    max_body_bytes: Annotated[PositiveCount, about("of a request; more is refused")] = 32 * 1024 * 1024
     trusted_proxies: Annotated[tuple[Name, ...], about("addresses or networks whose forwarding headers count")] = ()
     allowed_hosts: Annotated[tuple[Name, ...], about("names that it may be called by; none given: any")] = ()
     base_path: Annotated[str, about("the path under which a proxy serves it, e.g. `/headwater`")] = ""

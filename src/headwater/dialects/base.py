@@ -17,6 +17,9 @@ from headwater.sse import Frame
 
 FailureStyle = Literal["error", "finish_reason"]
 
+STOP: Final = "headwater.stop"
+"""Ours, in an opaque item's `type`: what an upstream said of the end of its answer that only its own dialect has."""
+
 NOT_CARRIED: Final = "not_carried"
 """The code of a `Notice` that says what a pairing of dialects could not carry: it becomes a note in the answer."""
 
@@ -42,7 +45,7 @@ class Whole(Struct, frozen=True):
 
 def noted(notes: Sequence[str]) -> dict[str, Any]:
     """The field of a successful answer that is not its dialect's: there only if there is something to note (C66)."""
-    return {"headwater": {"notes": notes}} if notes else {}
+    return {"headwater": {"notes": list(dict.fromkeys(notes))}} if notes else {}
 
 
 class Note(Struct, frozen=True):
@@ -69,6 +72,13 @@ class Decoder(Protocol):
 
     def end(self, out: list[Event]) -> None:
         """There are no more frames: append what was waiting for that."""
+
+    def around_text(self, data: bytes) -> tuple[bytes, bytes] | None:
+        """What stands before and after the text in this data, which was the last that was fed.
+
+        Only if data that has another text there, and is else the same, would bring just that text and have no other
+        effect. None: don't know.
+        """
 
 
 class Encoder(Protocol):

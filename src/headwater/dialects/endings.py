@@ -88,5 +88,6 @@ def error_object(outcome: Unsuccessful) -> dict[str, Any]:
 
 def refusal(error: CallerError) -> Whole:
     """A refusal of ours, as OpenAI's dialects have it."""
-    body = {"message": error.message, "type": "invalid_request_error", "param": error.param, "code": error.code}
+    type = "invalid_request_error" if error.status < 500 else "server_error"
+    body = {"message": error.message, "type": type, "param": error.param, "code": error.code}
     return Whole(error.status, msgspec.json.encode({"error": body}))

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from headwater.dialects.nesting import MAX_DEPTH, is_deep, may_be_deep
 from headwater.errors import CallerError
 
 T = TypeVar("T", bound=Struct)
@@ -22,17 +23,26 @@ _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(.*)`", re.D
 
 def parse(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
     try:
-        return decoder.decode(body)
+        read = decoder.decode(body)
     except msgspec.ValidationError as error:
         raise _invalid(str(error), decoder.type, "") from None
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
         raise CallerError(f"The body is not valid JSON: {error}.", code="invalid_json") from None
+    if may_be_deep(body) and is_deep(read):
+        raise _too_deep()
+    return read
 
 
-def convert(value: Any, wanted: type[T], path: str) -> T:
-    """The same for a part of a body that was read without a type."""
+def _too_deep() -> CallerError:
+    return CallerError(f"The body is nested more than {MAX_DEPTH} levels deep.", code="invalid_json")
+
+
+def convert(value: Any, wanted: type[T], path: str, *, strict: bool = True) -> T:
+    """The same for a part of a body that was read without a type. Not strict: texts may be numbers, as in a query."""
     try:
-        return msgspec.convert(value, wanted)
+        return msgspec.convert(value, wanted, strict=strict)
     except msgspec.ValidationError as error:
         raise _invalid(str(error), wanted, path) from None
 

@@ -1,10 +1,12 @@
 """What a model run asks, and of whom. Made once the session's lock is held: what was said before is all there."""
 
+from collections.abc import Iterator, Sequence
+
 from msgspec.structs import replace
 
-from headwater.conversation import Assistant, Message, Request
+from headwater.conversation import Assistant, Message, Request, System, ToolCall, ToolOutput
 from headwater.errors import CallerError
-from headwater.events import Notice
+from headwater.events import Completed, Notice
 from headwater.records import Run
 from headwater.sessions.sessions import Sessions
 from headwater.source import Ended, Sink, Source, Suspended, emit
@@ -20,13 +22,17 @@ class Answers:
     def __init__(self, store: Store, sessions: Sessions, upstreams: Upstreams) -> None:
         self._store = store
         self._sessions = sessions
-        self._upstreams = upstreams
+        self.upstreams = upstreams
+        """Those that the next run asks: another set once the configuration was read again."""
 
     async def __call__(self, run: Run) -> Source:
         """Raises `CallerError`."""
-        model = await self._upstreams.model(run.model)
         body = await self._store.body(None, run.id)
         request = Request(()) if body is None or body.request is None else body.request
+        return await self.asking(run, request, await self.upstreams.model(run.model))
+
+    async def asking(self, run: Run, request: Request, model: Model) -> Source:
+        """The same where the request is at hand: no store has it if the run is not recorded. Raises `CallerError`."""
         if run.session_id is None:
             earlier = await self._earlier(run)
             return turn(run, model, replace(request, messages=(*earlier, *request.messages)))
@@ -46,9 +52,22 @@ class Answers:
             if found is None or body is None:
                 raise CallerError(f"{previous}, which this follows, was deleted.", status=404, code="not_found")
             asked = () if body.request is None else body.request.messages
-            earlier = [*asked, *body.output, *earlier]
+            # Instructions are for the run that they came with.
+            said = [message for message in asked if not isinstance(message, System)]
+            answered = body.output if isinstance(found.outcome, Completed) else _without_dropped(body.output)
+            earlier = [*said, *answered, *earlier]
             previous = found.previous_run_id
         return earlier
+
+
+def _without_dropped(output: Sequence[Message]) -> Iterator[Message]:
+    """Calls of a run that was cut and that have no result were never run, and may be torn."""
+    answered = {message.call_id for message in output if isinstance(message, ToolOutput)}
+    for message in output:
+        if isinstance(message, Assistant):
+            parts = [part for part in message.parts if not isinstance(part, ToolCall) or part.id in answered]
+            message = replace(message, parts=tuple(parts))
+        yield message
 
 
 def turn(run: Run, model: Model, request: Request, goes_on: Assistant | None = None) -> Source:

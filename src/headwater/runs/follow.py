@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 from headwater.errors import StoreError
-from headwater.events import Entry, Event, Outcome, RunEnded, decode_entry
+from headwater.events import Entry, Event, RunEnded, decode_entry
 from headwater.runs.live import LiveRun
 from headwater.store.base import Store
 
@@ -39,7 +39,7 @@ class Follower:
         self._owner = owner
         self._live: LiveRun | None = None
         self._unwatch: Callable[[], None] | None = None
-        self._told: Callable[[], None] = self._wake
+        self._told: Callable[[], None] | None = None
         self._waking: asyncio.Future[None] | None = None
         self._news = False
         self.ended = False
@@ -55,7 +55,7 @@ class Follower:
         self._attach()
 
     def take_nowait(self) -> Sequence[Entry] | None:
-        """What can be had at once, which may be nothing. None: it has to be read from the store, by `next`.
+        """What can be had at once, which may be nothing. None: it has to be read from the store, by `next` or `read`.
 
         Raises the store's trouble, if it has any: an error that is no ending.
         """
@@ -67,6 +67,11 @@ class Follower:
             raise live.trouble
         if live.lost:
             return None
+        if not live.run.recorded:
+            # Nobody else has its log, and what was taken is gone: it is for the first one who follows it.
+            live.reader = live.reader or self
+            if live.reader is not self:
+                raise GoneError(self.run_id)
         entries = live.log.after(self.cursor)
         if entries:
             self._advance(entries)
@@ -83,14 +88,15 @@ class Follower:
             self._news = False
             entries = self.take_nowait()
             if entries is None:
-                entries = await self._read()
+                entries = await self.read()
             if entries:
                 return entries
             if not self._news and not self.ended:
                 await self._wait()
         return ()
 
-    async def _read(self) -> Sequence[Entry]:
+    async def read(self) -> Sequence[Entry]:
+        """What the store has past the cursor, which may be nothing yet. Raises `GoneError`."""
         found = await self._store.read(self._owner, self.run_id, self.cursor)
         if found is None or found.run.log_dropped:
             raise GoneError(self.run_id)
@@ -127,11 +133,10 @@ class Follower:
 
     def _on_news(self) -> None:
         self._news = True
-        self._told()
-
-    def _wake(self) -> None:
         if self._waking is not None and not self._waking.done():
             self._waking.set_result(None)
+        if self._told is not None:
+            self._told()
 
     async def _wait(self) -> None:
         # One future a follower: cancelling one that waits for a shared future would cancel it for all.
@@ -147,8 +152,3 @@ async def follow(follower: Follower) -> AsyncIterator[Event]:
                 yield entry.event
     finally:
         follower.leave()
-
-
-def outcome_in(entries: Sequence[Entry]) -> Outcome | None:
-    last = entries[-1].event
-    return last.outcome if isinstance(last, RunEnded) else None

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,9 +20,10 @@ from headwater.events import Event, Failed, Interrupted, Outcome, RunEnded, RunS
 from headwater.lifecycle import RunState
 from headwater.records import Run
 from headwater.runs.log import Log
-from headwater.sessions.leavings import answered_by, left
+from headwater.sessions.leavings import Left, answered_by, left
 from headwater.source import Ended, Source, Suspended, emit
 from headwater.store.base import Store
+from headwater.store.news import report
 from headwater.store.results import Batch, Ending, EndLost, EndStands, Started
 from headwater.turn import dropped_calls
 
@@ -32,6 +33,8 @@ MakeSource = Callable[[Run], Awaitable[Source]]
 """What a run pumps. Asked once the session's lock is held; raises `CallerError`."""
 
 _RETRY_S: Final = 1.0
+
+T = TypeVar("T")
 
 
 class Habits(Struct, frozen=True, kw_only=True):
@@ -44,6 +47,8 @@ class Habits(Struct, frozen=True, kw_only=True):
     tail_bytes: int = 64 * 1024
     unwind_s: float = 5.0
     """For so long a source that was cancelled may clean up; then it is left to itself."""
+    begin_next: Callable[[Started], None] = lambda _: None
+    """The next run of a queue is this worker's, and running: nobody else will begin it."""
 
 
 class LiveRun:
@@ -57,8 +62,10 @@ class LiveRun:
         """The store refuses: what followers are told until it takes the ending."""
         self.lost = False
         """It is not ours any more: what there is to know is in the store."""
-        self.next: Started | None = None
-        """The one that follows in the queue, and is this worker's now."""
+        self.take_next = True
+        """Whoever is next in the queue is begun by this worker; not while it shuts down."""
+        self.reader: object = None
+        """Who follows it, if it is not recorded."""
         self.upstream_closed: bool | Literal["unknown"] = True
         self.last_event_s = habits.clock.now_s()
         self._habits = habits
@@ -137,7 +144,11 @@ class LiveRun:
 
     def _tell(self) -> None:
         for told in tuple(self._told):
-            told()
+            try:
+                told()
+            except Exception as error:
+                # One that breaks keeps nobody else from being told, and is not the source's fault.
+                report(told, error)
 
     def pause(self) -> None:
         self._paused = True
@@ -151,9 +162,14 @@ class LiveRun:
 
     # ------------------------------------------------------------------ ends
 
+    @property
+    def stopping(self) -> Stopped | Interrupted | None:
+        """What was asked for: noted before the source is cancelled, which may read it here (C71)."""
+        return self._asked
+
     def stop(self, asked: Stopped | Interrupted) -> bool:
-        """Have it end so. False: it is ending already, for another reason."""
-        if self._closed or self._asked is not None:
+        """Have it end so. False: too late, it is ending already."""
+        if self._closed or self._asked is not None or (self._work is not None and self._work.done()):
             return False
         self._asked, self._asked_s = asked, self._clock.now_s()
         if self._work is not None:
@@ -165,18 +181,28 @@ class LiveRun:
             self._abandoned.set()
 
     async def _main(self, make_source: MakeSource) -> None:
-        end = await self._pump(make_source)
-        self._closed = True
-        match end:
-            case Suspended(until=until) if self._asked is None:
-                await self._store.release(self.run.id, until.timestamp() if until else None)
-                self.lost = True
-            case Suspended():
-                assert self._asked is not None
-                await self._end(self._asked)
-            case Ended(outcome=outcome):
-                await self._end(outcome)
-        self._tell()
+        """The outermost frame of a run: whatever goes wrong in it, the run has an ending."""
+        try:
+            end = await self._pump(make_source)
+            self._closed = True
+            if isinstance(end, Suspended):
+                await self._release(end)
+            else:
+                await self._end(end.outcome)
+        except asyncio.CancelledError:
+            if self._work is not None and self._asked is None:
+                self._work.cancel()
+            raise
+        except Exception as error:
+            _log.error("%s: its end could not be kept as it was", self.run.id, exc_info=error)
+            await self._end_bare()
+        finally:
+            self._tell()
+
+    async def _release(self, end: Suspended) -> None:
+        until = end.until.timestamp() if end.until else None
+        await self._insist(lambda: self._store.release(self.run.id, until))
+        self.lost = True
 
     async def _pump(self, make_source: MakeSource) -> Ended | Suspended:
         if self.log.last_seq < 0:
@@ -191,13 +217,18 @@ class LiveRun:
             work.add_done_callback(_retrieve)
             assert self._asked is not None
             return Ended(self._asked)
-        if work.cancelled():
-            return Ended(self._asked_for() or Interrupted("shutdown"))
-        error = work.exception()
-        return work.result() if error is None else Ended(self._failed(error))
+        return self._end_of(work)
 
-    def _asked_for(self) -> Stopped | Interrupted | None:
-        return self._asked
+    def _end_of(self, work: asyncio.Task[Ended | Suspended]) -> Ended | Suspended:
+        if self._asked is not None:
+            # It was asked for first, whatever the source made of it.
+            if not work.cancelled() and (error := work.exception()) is not None:
+                _log.warning("%s: its source raised when it was stopped: %r", self.run.id, error)
+            return Ended(self._asked)
+        if work.cancelled():
+            return Ended(Failed("agent_error", "What was to answer was cancelled from within."))
+        failure = work.exception()
+        return work.result() if failure is None else Ended(self._raised(failure))
 
     async def _done(self, work: asyncio.Task[Ended | Suspended]) -> bool:
         """False: it was told to stop, was given its time, and goes on all the same."""
@@ -212,7 +243,7 @@ class LiveRun:
             self._source.pause()
         return await self._source.run(self)
 
-    def _failed(self, error: BaseException) -> Failed:
+    def _raised(self, error: BaseException) -> Failed:
         if isinstance(error, CallerError):
             return Failed("refused", error.message, error.status)
         _log.error("%s: its source raised", self.run.id, exc_info=error)
@@ -236,34 +267,54 @@ class LiveRun:
     async def _keep(self, outcome: Outcome) -> None:
         """The ending and all that the run leaves, as one; tried again for as long as it takes."""
         leaves = left(self.run, self.fold, outcome, now=self._clock.unix_s(), make_id=self._habits.make_id)
+        result = await self._insist(lambda: self._store.end(self._ending(outcome, leaves)))
+        match result:
+            case EndStands(run=run, next=following):
+                self.run = run
+                if following is not None:
+                    self._habits.begin_next(following)
+            case EndLost(run=found):
+                self.run, self.lost = found or self.run, True
+            case None:
+                self.lost = True
+
+    def _ending(self, outcome: Outcome, leaves: Left) -> Ending:
+        return Ending(
+            run_id=self.run.id,
+            outcome=outcome,
+            tail=Batch(self.run.id, self._handed_seq + 1, self.log.lines(self._handed_seq)),
+            messages=leaves.messages,
+            notices=leaves.notices,
+            output=leaves.output,
+            usage=self.fold.usage,
+            answered_by=answered_by(self.fold),
+            first_token_at=self._first_token_at,
+            take_next=self.take_next,
+        )
+
+    async def _insist(self, write: Callable[[], Awaitable[T]]) -> T | None:
+        """Tried again for as long as it takes; followers are told of the trouble meanwhile. None: it is not ours."""
         while True:
-            ending = Ending(
-                run_id=self.run.id,
-                outcome=outcome,
-                tail=Batch(self.run.id, self._handed_seq + 1, self.log.lines(self._handed_seq)),
-                messages=leaves.messages,
-                notices=leaves.notices,
-                output=leaves.output,
-                usage=self.fold.usage,
-                answered_by=answered_by(self.fold),
-                first_token_at=self._first_token_at,
-            )
             try:
-                result = await self._store.end(ending)
-                break
+                result = await write()
             except StoreError as error:
                 self.trouble = error
                 if error.trouble in ("fenced", "lost"):
-                    self.lost = True
-                    return
+                    return None
                 self._tell()
                 await self._clock.sleep(_RETRY_S)
-        self.trouble = None
-        match result:
-            case EndStands(run=run, next=following):
-                self.run, self.next = run, following
-            case EndLost(run=found):
-                self.run, self.lost = found or self.run, True
+            else:
+                self.trouble = None
+                return result
+
+    async def _end_bare(self) -> None:
+        """An ending that can always be written, for a run whose log or messages can't."""
+        failed = Failed("agent_error", "What came could not be kept; the server's log has more.")
+        ending = Ending(run_id=self.run.id, outcome=failed, take_next=self.take_next)
+        result = await self._insist(lambda: self._store.end(ending)) if self.run.recorded else None
+        self._closed = self.lost = True
+        if isinstance(result, EndStands) and result.next is not None:
+            self._habits.begin_next(result.next)
 
     def _ended(self, outcome: Outcome) -> Run:
         return replace(

@@ -5,7 +5,7 @@ from headwater.events import Entry, Interrupted, RunEnded, Stopped, decode_entry
 from headwater.records import Run
 from headwater.runs.live import Habits, LiveRun
 from headwater.sessions.leavings import answered_by, left
-from headwater.store.results import Batch, Ending, EndStands, Started
+from headwater.store.results import Batch, Ending, EndResult
 from headwater.turn import dropped_calls
 
 
@@ -16,21 +16,24 @@ class _Folded:
         self.fold = Accumulator()
         self.last_seq = -1
         self.t_ms = 0.0
+        self.first_token_ms: float | None = None
 
     def apply(self, entry: Entry) -> None:
         self.fold.apply(entry.event)
         self.last_seq, self.t_ms = entry.seq, entry.t
+        if self.first_token_ms is None and self.fold.delivered_anything:
+            self.first_token_ms = entry.t
 
 
-async def end_abandoned(habits: Habits, run: Run) -> Started | None:
-    """Its worker is dead, and can write nothing more. What is next in its queue, if that is ours to begin."""
+async def end_abandoned(habits: Habits, run: Run) -> EndResult:
+    """Its worker is dead, and can write nothing more."""
     # Also if a stop was asked for: nobody lived to obey it.
     return await _end(habits, run, Interrupted("crash"))
 
 
-async def end_idle(habits: Habits, run: Run, outcome: Stopped) -> Started | None:
-    """It was queued, or waits for somebody: nothing of it is under way."""
-    return await _end(habits, run, outcome)
+async def end_idle(habits: Habits, run: Run, outcome: Stopped) -> EndResult:
+    """It was queued, or waits for somebody: nothing of it is under way, unless somebody has begun it meanwhile."""
+    return await _end(habits, run, outcome, idle=True)
 
 
 async def resumed(habits: Habits, run: Run) -> LiveRun:
@@ -39,7 +42,7 @@ async def resumed(habits: Habits, run: Run) -> LiveRun:
     return LiveRun(run, habits, fold=folded.fold, last_seq=folded.last_seq)
 
 
-async def _end(habits: Habits, run: Run, outcome: Interrupted | Stopped) -> Started | None:
+async def _end(habits: Habits, run: Run, outcome: Interrupted | Stopped, *, idle: bool = False) -> EndResult:
     folded = await _fold(habits, run)
     fold = folded.fold
     events = [*dropped_calls(outcome, fold), RunEnded(outcome)]
@@ -57,10 +60,16 @@ async def _end(habits: Habits, run: Run, outcome: Interrupted | Stopped) -> Star
         output=leaves.output,
         usage=fold.usage,
         answered_by=answered_by(fold),
-        first_token_at=run.first_token_at,
+        first_token_at=_first_token_at(run, folded),
+        idle=idle,
     )
-    result = await habits.store.end(ending)
-    return result.next if isinstance(result, EndStands) else None
+    return await habits.store.end(ending)
+
+
+def _first_token_at(run: Run, folded: _Folded) -> float | None:
+    if run.first_token_at is not None or folded.first_token_ms is None:
+        return run.first_token_at
+    return (run.started_at or run.created_at) + folded.first_token_ms / 1000
 
 
 async def _fold(habits: Habits, run: Run) -> _Folded:

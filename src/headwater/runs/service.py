@@ -7,18 +7,19 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from headwater.errors import StoreError
+from headwater.errors import CallerError, StoreError
 from headwater.events import Event, Interrupted, Outcome, Stopped
 from headwater.lifecycle import RunState
 from headwater.records import Run, StopRequest
 from headwater.runs.follow import Follower, GoneError, follow
 from headwater.runs.live import Habits, LiveRun, MakeSource
 from headwater.runs.recover import end_abandoned, end_idle, resumed
-from headwater.store.results import Queued, Start, Started, StartResult
+from headwater.store.results import Ending, EndLost, EndStands, Missing, Queued, Start, Started, StartResult
 
 _log = logging.getLogger("headwater.runs")
 
@@ -26,6 +27,8 @@ _SWEEP_S: Final = 0.25
 _LOOK_S: Final = 1.0
 """Between two looks at what other workers, and lost messages, have left to do."""
 _TIDY_S: Final = 3600.0
+
+T = TypeVar("T")
 
 
 class Patience(Struct, frozen=True, kw_only=True):
@@ -48,7 +51,7 @@ class Runs:
     """One for each worker. `open` it, `close` it."""
 
     def __init__(self, habits: Habits, make_source: MakeSource, patience: Patience = Patience()) -> None:
-        self._habits = habits
+        self._habits = habits = replace(habits, begin_next=self._begin_next)
         self._store = habits.store
         self._clock = habits.clock
         self._make_source = make_source
@@ -56,6 +59,11 @@ class Runs:
         self._live: dict[str, LiveRun] = {}
         self._unfollowed_since_s: dict[str, float] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._spawned: set[asyncio.Task[Any]] = set()
+        self._early_orders: set[str] = set()
+        """For runs that are on their way to us: `_take_up` looks at them."""
+        self._orphans: set[str] = set()
+        """Running and ours by the store's account, with nobody here who has them; as of the last look."""
         self._unwatch = self._store.watch_orders(self._on_order)
         self._draining = False
 
@@ -67,12 +75,23 @@ class Runs:
         self._tasks = [
             asyncio.create_task(self._every(_SWEEP_S, self._sweep), name="runs: sweep"),
             asyncio.create_task(self._every(_LOOK_S, self._look), name="runs: look"),
-            asyncio.create_task(self._every(_TIDY_S, self._tidy), name="runs: tidy"),
+            asyncio.create_task(self._tidy_now_and_then(), name="runs: tidy"),
         ]
+
+    def drain(self) -> None:
+        """No new work: what is queued behind a run that ends is left to another worker, or to the next start."""
+        self._draining = True
+        for run in self._live.values():
+            run.take_next = False
+
+    async def settle(self) -> None:
+        """Until all that is under way now has ended."""
+        if live := {run.task for run in self._live.values()}:
+            await asyncio.wait(live)
 
     async def close(self, drain_s: float = 0.0) -> None:
         """No new work. What runs may go on for a while; the rest ends as interrupted by the shutdown."""
-        self._draining = True
+        self.drain()
         live = {run.task for run in self._live.values()}
         if live:
             await asyncio.wait(live, timeout=drain_s)
@@ -80,19 +99,28 @@ class Runs:
             run.stop(Interrupted("shutdown"))
         if self._live:
             await asyncio.wait({run.task for run in self._live.values()}, timeout=self._habits.unwind_s + 1)
-        for task in (*self._tasks, *(run.task for run in self._live.values())):
+        left = [*self._tasks, *(run.task for run in self._live.values())]
+        for task in left:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*left, return_exceptions=True)
         self._unwatch()
 
     # ---------------------------------------------------------------- starting
 
-    async def start(self, ask: Start) -> StartResult:
-        """A recorded run: committed first, then begun."""
+    async def start(self, ask: Start, make_source: MakeSource | None = None) -> StartResult:
+        """A recorded run: committed first, then begun, also if whoever asks gives up in between.
+
+        `make_source` is for this run alone, if it begins at once: one that is queued may have to outlive the process.
+        """
+        if self._draining:
+            raise CallerError("The server is shutting down. Try again in a moment.", status=503, code="shutting_down")
+        return await asyncio.shield(self._spawn(self._start(ask, make_source)))
+
+    async def _start(self, ask: Start, make_source: MakeSource | None) -> StartResult:
         result = await self._store.start(ask)
         match result:
             case Started(run=run):
-                self._begin(run)
+                self._begin(run, make_source)
             case Queued(stopping=Run() as active):
                 await self._stop(active, "replaced")
             case _:
@@ -103,6 +131,18 @@ class Runs:
         """A run that only its creator follows, and that no store holds up: its row is written when it has ended."""
         return self._begin(run, make_source)
 
+    async def resume_queue(self, owner: str, session_id: str) -> Missing | None:
+        """A queue that was paused goes on, with its first if nothing is before it."""
+        result = await self._store.resume_queue(owner, session_id)
+        if isinstance(result, Started):
+            self._begin(result.run)
+            return None
+        return result
+
+    def running(self, owner: str) -> int:
+        """How many of this owner's this worker has."""
+        return sum(live.run.owner == owner for live in self._live.values())
+
     def _begin(self, run: Run, make_source: MakeSource | None = None) -> LiveRun:
         return self._take_up(LiveRun(run, self._habits), make_source)
 
@@ -111,6 +151,9 @@ class Runs:
         self._unfollowed_since_s[live.run.id] = self._clock.now_s()
         if live.run.stop is not None:
             live.stop(Stopped(live.run.stop.reason))
+        if live.run.id in self._early_orders:
+            self._early_orders.discard(live.run.id)
+            self._spawn(self._obey(live.run.id))
         live.begin(make_source or self._make_source)
         live.task.add_done_callback(lambda _: self._over(live))
         return live
@@ -120,8 +163,9 @@ class Runs:
         if self._live.get(live.run.id) is live:
             del self._live[live.run.id]
             self._unfollowed_since_s.pop(live.run.id, None)
-        if live.next is not None:
-            self._begin(live.next.run)
+
+    def _begin_next(self, started: Started) -> None:
+        self._begin(started.run)
 
     # --------------------------------------------------------------- following
 
@@ -137,13 +181,20 @@ class Runs:
 
     async def wait(self, owner: str | None, run_id: str) -> Outcome:
         """How it ends, however that is: nothing is raised for a stop or a failure (C55)."""
-        follower = self.follower(owner, run_id, await self._last_seq(owner, run_id))
-        try:
-            while await follower.next():
-                pass
-        finally:
-            follower.leave()
+        live = self._live.get(run_id)
+        if live is not None and not live.run.recorded and owner in (None, live.run.owner):
+            await asyncio.wait({live.task})
+            assert live.run.outcome is not None
+            return live.run.outcome
         run = await self._store.run(owner, run_id)
+        if run is not None and run.outcome is None:
+            follower = self.follower(owner, run_id, await self._last_seq(owner, run_id))
+            try:
+                while await follower.next():
+                    pass
+            finally:
+                follower.leave()
+            run = await self._store.run(owner, run_id)
         if run is None or run.outcome is None:
             raise GoneError(run_id)
         return run.outcome
@@ -162,7 +213,18 @@ class Runs:
         wait_s: float = 5.0,
     ) -> StopAnswer | None:
         """None: there is no such run. Kept before it is acted on; asking again changes nothing (C47, C48)."""
-        stands = await self._store.ask_stop(owner, run_id, StopRequest(reason, self._clock.unix_s()))
+        live = self._live.get(run_id)
+        if live is not None and owner not in (None, live.run.owner):
+            return None
+        if live is not None and not live.run.recorded:
+            return await self._stop_unrecorded(live, reason, wait_s)
+        try:
+            stands = await self._store.ask_stop(owner, run_id, StopRequest(reason, self._clock.unix_s()))
+        except StoreError:
+            # It can't be kept that it was asked for; what it costs must not go on all the same.
+            if live is not None:
+                live.stop(Stopped(reason))
+            raise
         if stands is None:
             return None
         ours = stands.first
@@ -172,7 +234,15 @@ class Runs:
         run = await self._store.run(owner, run_id)
         assert run is not None
         caused = ours and isinstance(run.outcome, Stopped)
-        return StopAnswer(run, caused, self._closed(run, stands.run))
+        return StopAnswer(run, caused, self._closed(run, stands.run, live))
+
+    async def _stop_unrecorded(
+        self, live: LiveRun, reason: Literal["user", "disconnect", "replaced"], wait_s: float
+    ) -> StopAnswer:
+        first = live.stop(Stopped(reason))
+        await asyncio.wait({live.task}, timeout=wait_s)
+        over = live.run.outcome is not None
+        return StopAnswer(live.run, first and isinstance(live.run.outcome, Stopped), over and live.upstream_closed)
 
     async def _stop(self, run: Run, reason: Literal["user", "disconnect", "replaced"]) -> None:
         live = self._live.get(run.id)
@@ -180,9 +250,12 @@ class Runs:
             live.stop(Stopped(reason))
         elif run.state is not RunState.RUNNING:
             # Nobody has it: whoever comes first ends it.
-            following = await end_idle(self._habits, run, Stopped(reason))
-            if following is not None:
-                self._begin(following.run)
+            result = await end_idle(self._habits, run, Stopped(reason))
+            if isinstance(result, EndStands) and result.next is not None:
+                self._begin(result.next.run)
+            elif isinstance(result, EndLost) and (begun := self._live.get(run.id)) is not None:
+                # Its turn had come in the meantime.
+                begun.stop(Stopped(reason))
 
     async def _until_ended(self, owner: str | None, run_id: str, wait_s: float) -> None:
         # A store in trouble keeps no ending: the answer is that there is none yet.
@@ -190,20 +263,29 @@ class Runs:
             async with asyncio.timeout(wait_s):
                 await self.wait(owner, run_id)
 
-    def _closed(self, run: Run, before: Run) -> bool | Literal["unknown"]:
+    def _closed(self, run: Run, before: Run, live: LiveRun | None) -> bool | Literal["unknown"]:
         if before.state is not RunState.RUNNING:
             return True
         if run.outcome is None:
             return False
+        if live is not None:
+            return live.upstream_closed
         return "unknown" if isinstance(run.outcome, Interrupted) else True
 
     def _on_order(self, run_id: str) -> None:
         """Somebody, on whichever worker, wants something of a run that is ours."""
         if run_id in self._live:
             self._spawn(self._obey(run_id))
+        else:
+            self._early_orders.add(run_id)
 
     async def _obey(self, run_id: str) -> None:
-        run = await self._store.run(None, run_id)
+        try:
+            run = await self._store.run(None, run_id)
+        except StoreError as error:
+            # The next look finds it.
+            self._on_trouble(error)
+            return
         live = self._live.get(run_id)
         if run is not None and run.stop is not None and live is not None:
             live.stop(Stopped(run.stop.reason))
@@ -213,10 +295,16 @@ class Runs:
     async def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         while True:
             await self._clock.sleep(seconds)
-            try:
-                await work()
-            except StoreError as error:
-                self._on_trouble(error)
+            await self._safely(work)
+
+    async def _safely(self, work: Callable[[], Awaitable[None]]) -> None:
+        """What is done now and then goes on being done, whatever went wrong this time."""
+        try:
+            await work()
+        except StoreError as error:
+            self._on_trouble(error)
+        except Exception:
+            _log.exception("%s failed", getattr(work, "__name__", work))
 
     def _on_trouble(self, error: StoreError) -> None:
         if error.trouble != "fenced":
@@ -245,23 +333,50 @@ class Runs:
         for worker in await self._store.fence_dead():
             _log.warning("worker %s (%s) is dead; its runs are ended", worker.id, worker.address)
         for run in await self._store.abandoned():
-            following = await end_abandoned(self._habits, run)
-            if following is not None:
-                self._begin(following.run)
-        for run in await self._store.mine():
-            live = self._live.get(run.id)
-            if live is not None and run.stop is not None:
-                live.stop(Stopped(run.stop.reason))
+            await self._end_abandoned(run)
+        await self._look_at_ours()
         if not self._draining:
             for run in await self._store.ready():
                 started = await self._store.claim(run.id)
                 if started is not None:
                     self._take_up(await resumed(self._habits, started.run))
 
-    async def _tidy(self) -> None:
-        await self._store.tidy(self._patience.keep_logs_s)
+    async def _look_at_ours(self) -> None:
+        mine = await self._store.mine()
+        orphans = {run.id for run in mine if run.id not in self._live}
+        for run in mine:
+            live = self._live.get(run.id)
+            if live is not None and run.stop is not None:
+                live.stop(Stopped(run.stop.reason))
+            elif run.id in self._orphans & orphans:
+                # Its start or its turn was kept, and the answer to that was lost on the way to us.
+                _log.warning("%s is running, and nobody has it: it is ended", run.id)
+                await self._end_abandoned(run)
+        self._orphans = orphans
+        self._early_orders &= orphans
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _end_abandoned(self, run: Run) -> None:
+        """One whose log can't be read is no reason to leave the others without an ending."""
+        try:
+            result = await end_abandoned(self._habits, run)
+        except (StoreError, ValueError) as error:
+            if isinstance(error, StoreError) and error.trouble not in ("corrupt", "newer"):
+                raise
+            _log.error("the log of %s can't be read; it is ended without what it said", run.id, exc_info=error)
+            result = await self._store.end(Ending(run_id=run.id, outcome=Interrupted("crash")))
+        if isinstance(result, EndStands) and result.next is not None:
+            self._begin(result.next.run)
+
+    async def _tidy_now_and_then(self) -> None:
+        await self._safely(self._tidy)
+        await self._every(_TIDY_S, self._tidy)
+
+    async def _tidy(self) -> None:
+        while await self._store.tidy(self._patience.keep_logs_s):
+            pass
+
+    def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)
-        self._tasks.append(task)
-        task.add_done_callback(self._tasks.remove)
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
+        return task

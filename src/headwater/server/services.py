@@ -1,8 +1,11 @@
 """All parts of a server, built from its settings in one place, and taken down in the right order."""
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Self
+
+from msgspec.structs import replace
 
 from headwater.clock import Clock, SystemClock
 from headwater.config.settings import Settings
@@ -13,6 +16,7 @@ from headwater.runs.service import Patience, Runs
 from headwater.sessions.sessions import Sessions
 from headwater.store.base import Store
 from headwater.store.opening import open_store
+from headwater.upstream.sweep import Sweep
 from headwater.upstream.upstreams import Upstreams
 
 _DAY_S = 86_400.0
@@ -26,11 +30,17 @@ class Services:
         self.clock = clock
         self.store = store
         self.upstreams = upstreams
+        self.accepting = True
+        """False once it is to end: nothing new is begun."""
+        self.sweep = Sweep(clock)
+        """For heartbeats."""
         self.sessions = Sessions(store, clock, self.make_id)
+        self.answers = Answers(store, self.sessions, upstreams)
+        self._retiring: set[asyncio.Task[None]] = set()
         kept = settings.store
         self.runs = Runs(
             Habits(store=store, clock=clock, make_id=self.make_id, tail_bytes=kept.tail_bytes),
-            Answers(store, self.sessions, upstreams),
+            self.answers,
             Patience(
                 max_unfollowed_s=kept.max_unfollowed_s,
                 linger_s=settings.server.linger_s,
@@ -50,10 +60,31 @@ class Services:
         await services.runs.open()
         return services
 
+    def drain(self) -> None:
+        self.accepting = False
+        self.runs.drain()
+
     async def close(self, drain_s: float = 0.0) -> None:
+        self.accepting = False
         await self.runs.close(drain_s)
+        await self.sweep.close()
+        await asyncio.gather(*self._retiring)
         await self.upstreams.close()
         await self.store.close()
+
+    def reload(self, settings: Settings) -> None:
+        """From now on these. What is under way goes on as it was begun; the store stays the one that was opened."""
+        old = self.upstreams
+        self.settings = replace(settings, store=self.settings.store)
+        self.upstreams = Upstreams(self.settings, self.clock, recordings(self.settings.store.url.reveal()))
+        self.answers.upstreams = self.upstreams
+        retiring = asyncio.create_task(self._retire(old), name="services: retire")
+        self._retiring.add(retiring)
+        retiring.add_done_callback(self._retiring.discard)
+
+    async def _retire(self, old: Upstreams) -> None:
+        await self.runs.settle()
+        await old.close()
 
     def make_id(self, prefix: str) -> str:
         return make_id(prefix, int(self.clock.unix_s() * 1000), os.urandom(10))

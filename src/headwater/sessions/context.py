@@ -111,7 +111,7 @@ def _told(step: SessionMessage, way: Way) -> Iterator[Message]:
     if not isinstance(message, Assistant):
         yield message
         return
-    fates = iter([fate for _, fate, _ in way.calls(step)])
+    fates = iter([fate for _, fate, _ in way.calls(step, message)])
     parts = tuple(part for part in message.parts if not isinstance(part, ToolCall) or next(fates) != "dropped")
     told = replace(message, parts=parts)
     if is_visible(told):

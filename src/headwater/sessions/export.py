@@ -6,7 +6,7 @@ JSON has every branch, Markdown the one that is shown. Neither has what is queue
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final, Literal
+from typing import Final, Literal, assert_never
 
 import msgspec
 from msgspec import Struct
@@ -59,6 +59,8 @@ def to_markdown(transcript: Transcript) -> str:
                 blocks += _answer(item)
             case MessageItem():
                 blocks += _message(item)
+            case unreachable:
+                assert_never(unreachable)
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 

@@ -85,6 +85,8 @@ class Sessions:
             for message in transcript.messages
             if message.run_id == cut.id and isinstance(message.message, Assistant)
         ]
+        if not answers and cut.parent_id is None:
+            raise CallerError("This run never began: there is nothing to go on with.", status=409, code="run_not_begun")
         if not answers:
             # Nothing of it was kept: what it was to answer is answered again.
             return Start(run=run, request=request, place=Under(cut.parent_id))
@@ -183,8 +185,7 @@ class _Found(Struct, frozen=True):
         """Where the run that left it began to answer. None: it is itself something to be answered."""
         if isinstance(self.message.message, User):
             return None
-        run_id = self.message.run_id
-        mine = (message for message in self.path if message.run_id == run_id) if run_id else iter([self.message])
+        mine = (message for message in self.path if message.run_id == self.message.run_id)
         return next((message for message in mine if isinstance(message.message, Assistant)), None)
 
     def cut_run(self, answer: SessionMessage) -> str | None:

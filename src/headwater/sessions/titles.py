@@ -9,7 +9,10 @@ from headwater.conversation import Image, Text, User
 TITLE_CHARS: Final = 60
 UNTITLED: Final = "New conversation"
 # "Hi. Can you …": a greeting is no title.
-_LEAST_CHARS: Final = 12
+_LEAST_CHARS: Final = 10
+# More of what was pasted makes no better title, and the patterns below look back.
+_TEXT_CHARS: Final = 10_000
+_LINE_CHARS: Final = 400
 
 _FENCE: Final = re.compile(r"^\s*(```|~~~)")
 _LINE_MARK: Final = re.compile(r"^\s*(?:#{1,6}\s+|>\s?|[-*+]\s+|\d{1,3}[.)]\s+)+")
@@ -25,7 +28,7 @@ _ABBREVIATED: Final = re.compile(r"(?:^|[\s(])(?:\w{1,2}\.)+$")
 
 
 def title_of(message: User) -> str:
-    text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
+    text = "\n".join(part.text for part in message.parts if isinstance(part, Text))[:_TEXT_CHARS]
     line = next(_prose(text), "") or next(_lines(text), "")
     return _short(_first_sentences(line)) or _pictures(message) or UNTITLED
 
@@ -48,7 +51,7 @@ def _prose(text: str) -> Iterator[str]:
 
 
 def _plain(line: str) -> str:
-    line = _LINE_MARK.sub("", line)
+    line = _LINE_MARK.sub("", line[:_LINE_CHARS])
     line = _LINK.sub(r"\1", line)
     line = _TAG.sub(" ", line)
     line = _EMPHASIS.sub(r"\2", line)

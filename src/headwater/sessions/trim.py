@@ -6,7 +6,7 @@ tokenizer is right for every model, and a context is only ever known to fit when
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, assert_never
 
 import msgspec
 from msgspec import Struct
@@ -45,6 +45,8 @@ def _part_tokens(part: Text | Image | Reasoning | ToolCall | Opaque) -> int:
             return _IMAGE_TOKENS
         case Opaque(data=data):
             return -(-len(msgspec.json.encode(data)) // _BYTES_PER_TOKEN)
+        case unreachable:
+            assert_never(unreachable)
 
 
 def _text_tokens(text: str) -> int:

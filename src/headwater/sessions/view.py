@@ -93,7 +93,6 @@ def view(transcript: Transcript, head_id: str | None = None) -> View:
 
 
 def _items(way: Way, siblings: dict[str | None, list[str]]) -> Iterator[Item]:
-    shown_with_calls = {result.id for result in way.results.values()}
     above: dict[str | None, str | None] = {}
     """The item that a message hangs from, if its parent is shown with its call."""
     for step in way.steps:
@@ -103,7 +102,7 @@ def _items(way: Way, siblings: dict[str | None, list[str]]) -> Iterator[Item]:
             )
             continue
         parent_id = above.get(step.parent_id, step.parent_id)
-        if step.id in shown_with_calls:
+        if step.id in way.result_ids:
             above[step.id] = parent_id
         else:
             yield _message(step, parent_id, tuple(siblings.get(step.parent_id, ())), way)
@@ -127,7 +126,7 @@ def _message(step: SessionMessage, parent_id: str | None, siblings: tuple[str, .
     return AnswerItem(
         **{name: getattr(item, name) for name in item.__struct_fields__},
         reasoning=message.reasoning,
-        tool_calls=tuple(_call_items(step, way)),
+        tool_calls=tuple(_call_items(step, message, way)),
         model=step.model,
         answered_by=step.answered_by,
         usage=step.usage,
@@ -136,8 +135,8 @@ def _message(step: SessionMessage, parent_id: str | None, siblings: tuple[str, .
     )
 
 
-def _call_items(step: SessionMessage, way: Way) -> Iterator[CallItem]:
-    for call, state, result in way.calls(step):
+def _call_items(step: SessionMessage, turn: Assistant, way: Way) -> Iterator[CallItem]:
+    for call, state, result in way.calls(step, turn):
         yield CallItem(
             id=call.id,
             name=call.name,

@@ -24,25 +24,20 @@ class CallAt(Struct, frozen=True):
 
 class Way(Struct, frozen=True):
     steps: tuple[SessionMessage | SessionNotice, ...]
-    results: dict[CallAt, SessionMessage]
+    results: dict[CallAt, ToolOutput]
+    result_ids: frozenset[str]
+    """The messages that they came in."""
     dropped: frozenset[tuple[str | None, str]]
     """Runs, and the tools that a notice of theirs says were not run."""
 
-    @property
-    def messages(self) -> tuple[SessionMessage, ...]:
-        return tuple(step for step in self.steps if isinstance(step, SessionMessage))
-
-    def calls(self, message: SessionMessage) -> Iterator[tuple[ToolCall, CallFate, ToolOutput | None]]:
-        """The message's calls in order, what became of each, and its result."""
-        if not isinstance(message.message, Assistant):
-            return
-        for number, call in enumerate(message.message.tool_calls):
-            result = self.results.get(CallAt(message.id, number))
+    def calls(self, step: SessionMessage, turn: Assistant) -> Iterator[tuple[ToolCall, CallFate, ToolOutput | None]]:
+        """The calls of a step that is a model's turn, in order: what became of each, and its result."""
+        for number, call in enumerate(turn.tool_calls):
+            result = self.results.get(CallAt(step.id, number))
             if result is not None:
-                assert isinstance(result.message, ToolOutput)
-                yield call, _fate(result.message), result.message
+                yield call, _fate(result), result
             else:
-                yield call, "dropped" if (message.run_id, call.name) in self.dropped else "asked", None
+                yield call, "dropped" if (step.run_id, call.name) in self.dropped else "asked", None
 
 
 def _fate(result: ToolOutput) -> CallFate:
@@ -60,31 +55,29 @@ def way_to(transcript: Transcript, head_id: str | None) -> Way:
         if isinstance(step, SessionNotice) and step.for_model
         for tool in step.tools
     )
-    return Way(steps, _results(path), dropped)
+    results = _results(path)
+    outputs = {at: output for at, (_, output) in results.items()}
+    return Way(steps, outputs, frozenset(id for id, _ in results.values()), dropped)
 
 
 def _steps(
     path: Sequence[SessionMessage], notices: Sequence[SessionNotice]
 ) -> Iterator[SessionMessage | SessionNotice]:
+    answered = {message.run_id for message in path if isinstance(message.message, Assistant)}
     behind: dict[str | None, list[SessionNotice]] = {}
     for notice in notices:
         behind.setdefault(notice.after_id, []).append(notice)
     followers: list[SessionMessage | None] = [*path[1:], None]
     for message, follower in zip(path, followers, strict=False):
         yield message
-        yield from (notice for notice in behind.get(message.id, ()) if not _superseded(notice, message, follower))
+        # A run that has left nothing else is on no branch any more once another has answered.
+        again = follower is not None and isinstance(follower.message, Assistant)
+        yield from (notice for notice in behind.get(message.id, ()) if notice.run_id in answered or not again)
 
 
-def _superseded(notice: SessionNotice, message: SessionMessage, follower: SessionMessage | None) -> bool:
-    """Its run left nothing but this notice, and the message was answered again: it belongs to no branch any more."""
-    if isinstance(message.message, Assistant) or follower is None or not isinstance(follower.message, Assistant):
-        return False
-    return follower.run_id != notice.run_id and follower.continues is None
-
-
-def _results(path: Iterable[SessionMessage]) -> dict[CallAt, SessionMessage]:
+def _results(path: Iterable[SessionMessage]) -> dict[CallAt, tuple[str, ToolOutput]]:
     """As `dialects.history` matches them: a result is of the newest turn that has used its id."""
-    results: dict[CallAt, SessionMessage] = {}
+    results: dict[CallAt, tuple[str, ToolOutput]] = {}
     waiting: dict[str, list[CallAt]] = {}
     for step in path:
         if isinstance(step.message, Assistant):
@@ -93,7 +86,7 @@ def _results(path: Iterable[SessionMessage]) -> dict[CallAt, SessionMessage]:
                 newest.setdefault(call.id, []).append(CallAt(step.id, number))
             waiting |= newest
         elif isinstance(step.message, ToolOutput) and (unanswered := waiting.get(step.message.call_id)):
-            results[unanswered.pop(0)] = step
+            results[unanswered.pop(0)] = (step.id, step.message)
     return results
 
 

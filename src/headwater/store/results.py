@@ -1,9 +1,9 @@
 """What the operations of a store take and give: values, matched to the end by whoever asks."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from headwater.conversation import Message, Request
 from headwater.errors import StoreError
@@ -65,6 +65,8 @@ class Start(Struct, frozen=True, kw_only=True):
     """What was said with it; none to have a message answered again."""
     place: AtHead | Under = AtHead()
     multitask: Multitask = "reject"
+    echo: dict[str, Any] = field(default_factory=dict)
+    """See `RunBody.echo`."""
     create_session: bool = False
     """A session that is not there is made: its id was the client's to choose."""
     idempotency: IdempotencyKey | None = None
@@ -129,6 +131,8 @@ class Ending(Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     answered_by: str | None = None
     first_token_at: float | None = None
+    idle: bool = False
+    """Meant for a run that no worker has: nothing is changed if one has begun it meanwhile."""
     take_next: bool = True
     """This worker takes up what comes next in the queue; false while it is shutting down."""
 

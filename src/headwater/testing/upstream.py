@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from headwater.accumulate import Accumulator
 from headwater.clock import Clock
 from headwater.errors import UpstreamError
-from headwater.events import AttemptEnded, AttemptStarted, Event, Failed, TextDelta
+from headwater.events import AttemptEnded, AttemptStarted, Event, Failed, Interrupted, Stopped, TextDelta
 from headwater.upstream.demo.steps import End, Send, Step
 from headwater.upstream.exchange import Exchange
 from headwater.upstream.played import PlayedExchange
@@ -71,6 +71,7 @@ class Heard:
     def __init__(self) -> None:
         self.fold = Accumulator()
         self.events: list[Event] = []
+        self.stopping: Stopped | Interrupted | None = None
         self.first = asyncio.Event()
         """The first word has come."""
 

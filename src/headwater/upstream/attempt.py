@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from headwater.clock import Clock
 from headwater.dialects.base import Decoder
@@ -16,7 +17,7 @@ from headwater.errors import UpstreamError
 from headwater.events import AttemptEnded, DialectName, Event, Failed, Outcome, UsageReported
 from headwater.judge import Rules, Transport
 from headwater.policy import StallLimits, StallWatch
-from headwater.source import Sink
+from headwater.source import Sink, emit
 from headwater.turn import TurnReader
 from headwater.upstream import faults
 from headwater.upstream.exchange import Exchange, Opener
@@ -45,7 +46,6 @@ class Call(Struct, frozen=True, kw_only=True):
 
 class Report(Struct, frozen=True):
     outcome: Outcome
-    ended: AttemptEnded
     retry_after_s: float | None = None
 
 
@@ -75,19 +75,13 @@ class Attempt:
     async def run(self) -> Report:
         self._sweep.add(self._tick)
         try:
-            try:
-                self._exchange = exchange = await self._open()
-            except UpstreamError as error:
-                return Report(error.failed, AttemptEnded(failed=error.failed))
-            if exchange.status >= 300:
-                return await self._refused(exchange)
-            outcome = await self._read(exchange)
-            self._whole = self._reader.closed and not isinstance(outcome, Failed)
-            if self._whole:
-                exchange.finish()
-            return self._report(exchange, outcome)
+            outcome = self._without_key(await self._outcome())
+            self._emit_end(outcome if isinstance(outcome, Failed) else None)
+            headers = {} if self._exchange is None else self._exchange.headers
+            return Report(outcome, self._retry_after_s(headers) if isinstance(outcome, Failed) else None)
         except asyncio.CancelledError:
             self._take(self._reader.flush())
+            self._emit_end(None)
             raise
         finally:
             self._sweep.discard(self._tick)
@@ -108,6 +102,21 @@ class Attempt:
 
     # ------------------------------------------------------------------ phases
 
+    async def _outcome(self) -> Outcome:
+        try:
+            self._exchange = exchange = await self._open()
+        except UpstreamError as error:
+            return error.failed
+        if exchange.status >= 300:
+            return await self._refused(exchange)
+        if (encoding := exchange.headers.get("content-encoding", "identity")) != "identity":
+            return faults.compressed(self._call.name, encoding)
+        outcome = await self._read(exchange)
+        self._whole = self._reader.closed and not isinstance(outcome, Failed)
+        if self._whole:
+            exchange.finish()
+        return outcome
+
     async def _open(self) -> Exchange:
         """A stall here cancels us, as `asyncio.timeout` does; a cancel by anybody else is theirs."""
         task = asyncio.current_task()
@@ -123,7 +132,7 @@ class Attempt:
         finally:
             self._opening = None
 
-    async def _refused(self, exchange: Exchange) -> Report:
+    async def _refused(self, exchange: Exchange) -> Failed:
         """The status says no; the body says why, if it comes."""
         over = self._over = asyncio.get_running_loop().create_future()
         body = bytearray()
@@ -139,8 +148,7 @@ class Attempt:
 
         exchange.listen(on_bytes, on_end)
         await over
-        failed = faults.refusal(self._call.name, exchange.status, exchange.headers, bytes(body[:_REFUSAL_BYTES]))
-        return self._report(exchange, failed)
+        return faults.refusal(self._call.name, exchange.status, exchange.headers, bytes(body[:_REFUSAL_BYTES]))
 
     async def _read(self, exchange: Exchange) -> Outcome:
         self._over = asyncio.get_running_loop().create_future()
@@ -149,11 +157,23 @@ class Attempt:
         exchange.listen(self._on_bytes, self._on_end)
         return await self._over
 
-    def _report(self, exchange: Exchange, outcome: Outcome) -> Report:
-        headers = exchange.headers
-        failed = outcome if isinstance(outcome, Failed) else None
-        ended = AttemptEnded(exchange.status, faults.request_id(headers), faults.limits(headers), failed)
-        return Report(outcome, ended, self._retry_after_s(headers) if failed else None)
+    def _emit_end(self, failed: Failed | None) -> None:
+        exchange = self._exchange
+        if exchange is None:
+            emit(self._sink, AttemptEnded(failed=failed))
+        else:
+            headers = exchange.headers
+            emit(
+                self._sink,
+                AttemptEnded(exchange.status, faults.request_id(headers), faults.limits(headers), failed),
+            )
+
+    def _without_key(self, outcome: Outcome) -> Outcome:
+        """Some servers repeat the key that they refuse."""
+        key = self._call.key
+        if key is None or not isinstance(outcome, Failed) or key not in outcome.message:
+            return outcome
+        return replace(outcome, message=outcome.message.replace(key, "[key]"))
 
     def _retry_after_s(self, headers: Mapping[str, str]) -> float | None:
         return faults.retry_after_s(headers, datetime.fromtimestamp(self._clock.unix_s(), UTC))
@@ -161,8 +181,16 @@ class Attempt:
     # --------------------------------------------------------------- callbacks
 
     def _on_bytes(self, data: bytes) -> None:
-        if self._over is None or self._over.done():
+        over = self._over
+        if over is None or over.done():
             return
+        try:
+            self._on_read(data)
+        except Exception as error:
+            # Ours, or the sink's: left to the event loop it would be taken for the upstream's, or for nothing.
+            over.set_exception(error)
+
+    def _on_read(self, data: bytes) -> None:
         if len(self._start) < _START_BYTES:
             self._start += data[:_START_BYTES]
         reader = self._reader
@@ -175,7 +203,11 @@ class Attempt:
             self._finish("clean")
 
     def _on_end(self, transport: Transport) -> None:
-        self._finish(transport)
+        try:
+            self._finish(transport)
+        except Exception as error:
+            assert self._over is not None
+            self._over.set_exception(error)
 
     def _tick(self, now_s: float) -> None:
         if self._reader.activity != self._activity:

@@ -73,6 +73,9 @@ class Seamed:
         self._decoder.end(out)
         self._join(out)
 
+    def around_text(self, data: bytes) -> tuple[bytes, bytes] | None:
+        return None if self._written else self._decoder.around_text(data)
+
     def _join(self, out: list[Event]) -> None:
         if not self._written:
             return

@@ -75,6 +75,14 @@ def page(name: str, body: bytes) -> str:
     )
 
 
+def compressed(name: str, encoding: str) -> Failed:
+    message = (
+        f"The upstream {name!r} sent a compressed answer ({encoding}), though it was asked not to: a compressed stream "
+        "can't be read as it comes. Look for a proxy in between that compresses."
+    )
+    return Failed("upstream_error", message)
+
+
 def explained(failed: Failed, name: str, dialect: DialectName, start: bytes) -> Failed:
     """The same failure, with the cause if the answer's first bytes give it away."""
     if is_page(start):

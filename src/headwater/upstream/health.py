@@ -20,7 +20,7 @@ class Health:
             self._until_s = now_s + self._rest_s
 
     def resting(self, now_s: float) -> bool:
-        """After the rest one turn is let through; if it fails, too, the next rest begins."""
+        """After the rest turns are let through; the first that fails begins the next rest."""
         return self._until_s is not None and now_s < self._until_s
 
 

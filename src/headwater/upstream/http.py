@@ -1,275 +1,280 @@
-"""Exchanges over HTTP: one pool of connections, on aiohttp.
+"""Exchanges over HTTP: a request on a connection of its endpoint's pool, and its answer as it comes.
 
-No task wakes for a token: aiohttp's connection tells the exchange of each read, in the read's own callback
-(docs/decisions/0002). Foreign exceptions become `UpstreamError` here and nowhere else.
+No task wakes for a token: the connection's read callback goes straight to whoever listens (docs/decisions/0002).
+Foreign exceptions become `UpstreamError` here and nowhere else.
 """
 
 import asyncio
+import os
+import socket
 import ssl
 from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
-
-import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from yarl import URL
 
 from headwater.errors import UpstreamError
 from headwater.events import Failed
 from headwater.judge import Transport
+from headwater.upstream.connection import Connection, Ending, Headers
 from headwater.upstream.exchange import OnBytes, OnEnd
-
-
-class Connection(ResponseHandler):
-    """aiohttp's connection, which tells an exchange of each read, once, after the parser is done with it."""
-
-    exchange: "HttpExchange | None" = None
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self.exchange is not None:
-            self.exchange.on_read()
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        super().connection_lost(exc)
-        if self.exchange is not None:
-            # aiohttp may set neither an end nor an exception (a malformed chunk): this is the last that is heard.
-            self.exchange.on_lost()
-
-    def resume_reading(self, resume_parser: bool = True) -> None:
-        # aiohttp asks for it after every read, paused or not: 2 µs a token.
-        if self._reading_paused:
-            super().resume_reading(resume_parser)
-
+from headwater.upstream.pool import Address, Pool, ProxyRefused, proxy_of_environment, read_address
 
 _LAST_BYTES_S: Final = 1.0
+
+
+class HttpExchange:
+    """The `Reader` of a connection: first for whoever waits for the head, then for whoever listens."""
+
+    __slots__ = (
+        "_connection",
+        "_ending",
+        "_held",
+        "_on_bytes",
+        "_on_end",
+        "_on_over",
+        "_paused",
+        "head",
+        "headers",
+        "status",
+    )
+
+    def __init__(self, on_over: Callable[[], None]) -> None:
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+        self.head: asyncio.Future[Ending | None] = asyncio.get_running_loop().create_future()
+        """None: it has come. Else how the connection ended instead."""
+        self._connection: Connection | None = None
+        self._on_over: Callable[[], None] | None = on_over
+        self._on_bytes: OnBytes | None = None
+        self._on_end: OnEnd | None = None
+        self._held: list[bytes] = []
+        """What has come while nobody listened."""
+        self._ending: Ending | None = None
+        self._paused = False
+
+    def ask(self, connection: Connection, request: bytes) -> None:
+        self._connection = connection
+        connection.ask(request, self)
+
+    # --------------------------------------------------------- for the listener
+
+    def listen(self, on_bytes: OnBytes, on_end: OnEnd) -> None:
+        self._on_bytes, self._on_end = on_bytes, on_end
+        self._hand_on()
+
+    def pause(self) -> None:
+        self._paused = True
+        if self._connection is not None:
+            self._connection.pause()
+
+    def resume(self) -> None:
+        self._paused = False
+        if self._connection is not None:
+            self._connection.resume()
+        self._hand_on()
+
+    def finish(self) -> None:
+        # The end of the body is often a packet of its own; without it the connection could not be used again.
+        self._on_bytes, self._on_end = _ignore, _ignore_end
+        if self._connection is not None:
+            asyncio.get_running_loop().call_later(_LAST_BYTES_S, self.close)
+
+    def close(self) -> None:
+        self._on_bytes = self._on_end = None
+        if self._connection is not None:
+            self._connection.leave(self)
+        self._let_go()
+
+    # ------------------------------------------------------- for the connection
+
+    def on_head(self, status: int, headers: Headers) -> None:
+        self.status = status
+        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+        if not self.head.done():
+            self.head.set_result(None)
+
+    def on_body(self, data: bytes) -> None:
+        if self._on_bytes is None or self._paused:
+            self._held.append(data)
+        else:
+            self._on_bytes(data)
+
+    def on_end(self, ending: Ending, rest: bytes) -> None:
+        self._let_go()
+        self._ending = ending
+        if rest:
+            self._held.append(rest)
+        if not self.head.done():
+            self.head.set_result(ending)
+        self._hand_on()
+
+    def _hand_on(self) -> None:
+        while self._held and self._on_bytes is not None and not self._paused:
+            self._on_bytes(self._held.pop(0))
+        if self._ending is not None and self._on_end is not None and not self._paused and not self._held:
+            on_end, self._on_bytes, self._on_end = self._on_end, None, None
+            on_end(_transport(self._ending))
+
+    def _let_go(self) -> None:
+        self._connection = None
+        if self._on_over is not None:
+            on_over, self._on_over = self._on_over, None
+            on_over()
 
 
 def _ignore(data: bytes) -> None:
     """Of an answer that is whole already."""
 
 
-class HttpExchange:
-    def __init__(self, response: aiohttp.ClientResponse, on_over: Callable[[], None]) -> None:
-        self._response = response
-        self._on_over: Callable[[], None] | None = on_over
-        self._content = response.content
-        self._on_bytes: OnBytes | None = None
-        self._on_end: OnEnd | None = None
-        self._connection: Connection | None = None
-        self._lost = False
-        self._paused = False
-        self._reading = False
-        self._closing: asyncio.TimerHandle | None = None
-        connection = response.connection
-        # An answer that came whole with its head has given its connection back already.
-        if connection is not None:
-            assert isinstance(connection.protocol, Connection)
-            self._connection = connection.protocol
-            self._connection.exchange = self
-
-    @property
-    def status(self) -> int:
-        return self._response.status
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return self._response.headers
-
-    def listen(self, on_bytes: OnBytes, on_end: OnEnd) -> None:
-        self._on_bytes, self._on_end = on_bytes, on_end
-        self.on_read()
-
-    def pause(self) -> None:
-        # What comes now stays in aiohttp's buffer, which holds the socket up once it is full.
-        self._paused = True
-
-    def resume(self) -> None:
-        self._paused = False
-        self.on_read()
-
-    def finish(self) -> None:
-        # The end of the body is often a packet of its own; without it the connection could not be used again.
-        self._on_bytes, self._on_end = _ignore, self._forget
-        self._closing = asyncio.get_running_loop().call_later(_LAST_BYTES_S, self.close)
-        self.on_read()
-
-    def close(self) -> None:
-        self._let_go()
-        self._response.close()
-
-    def _forget(self, transport: Transport) -> None:
-        if self._closing is not None:
-            self._closing.cancel()
-
-    def on_lost(self) -> None:
-        self._lost = True
-        self.on_read()
-
-    def on_read(self) -> None:
-        # Taking from the buffer may make aiohttp parse on, and call this again from within.
-        if self._reading:
-            return
-        self._reading = True
-        content = self._content
-        while self._on_bytes is not None and not self._paused and (data := content._read_nowait(-1)):
-            self._on_bytes(data)
-        self._reading = False
-        if self._paused or self._on_end is None:
-            return
-        if content.is_eof():
-            self._end("clean")
-        elif self._lost or content.exception() is not None:
-            self._end("broken")
-
-    def _end(self, transport: Transport) -> None:
-        on_end = self._on_end
-        assert on_end is not None
-        self._let_go()
-        if transport == "broken":
-            self._response.close()
-        on_end(transport)
-
-    def _let_go(self) -> None:
-        self._on_bytes = self._on_end = None
-        if self._on_over is not None:
-            on_over, self._on_over = self._on_over, None
-            on_over()
-        if self._connection is not None:
-            self._connection.exchange = None
-            self._connection = None
+def _ignore_end(transport: Transport) -> None:
+    """The same."""
 
 
-class HttpClient:
-    """The pool. Limits are the endpoints' own."""
-
-    def __init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
-        connector._factory = lambda: Connection(loop)  # type: ignore[assignment]
-        self._session = aiohttp.ClientSession(
-            connector=connector,
-            auto_decompress=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=("Accept", "Accept-Encoding", "User-Agent"),
-        )
-
-    async def close(self) -> None:
-        await self._session.close()
-
-    async def post(self, to: "Address", headers: Mapping[str, str], body: bytes) -> HttpExchange:
-        """Raises `UpstreamError`. How long to wait for the head is for the caller to say, by a cancel."""
-        await to.take_slot()
-        opened = False
-        try:
-            response = await self._session.post(
-                to.url, headers=headers, data=body, timeout=to.timeout, proxy=to.proxy, allow_redirects=False
-            )
-            opened = True
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise UpstreamError(_failed(error, to)) from error
-        finally:
-            if not opened:
-                to.slots.release()
-        return HttpExchange(response, to.slots.release)
-
-    async def get(self, to: "Address", headers: Mapping[str, str], limit_bytes: int) -> tuple[int, bytes]:
-        """A small answer, whole. Raises `UpstreamError`."""
-        try:
-            async with self._session.get(
-                to.url, headers=headers, timeout=to.timeout, proxy=to.proxy, allow_redirects=False
-            ) as response:
-                return response.status, await response.content.read(limit_bytes)
-        except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise UpstreamError(_failed(error, to)) from error
-
-
-class Address:
-    """Where requests go, and how many at a time."""
-
-    def __init__(self, url: str, *, connect_s: float, max_connections: int) -> None:
-        self.url = URL(url)
-        self.proxy = proxy_for(url)
-        self.connect_s = connect_s
-        self.max_connections = max_connections
-        self.timeout = aiohttp.ClientTimeout(total=None, connect=connect_s)
-        self.slots = asyncio.Semaphore(max_connections)
-
-    async def take_slot(self) -> None:
-        if not self.slots.locked():
-            await self.slots.acquire()
-            return
-        try:
-            async with asyncio.timeout(self.connect_s):
-                await self.slots.acquire()
-        except TimeoutError:
-            message = (
-                f"All {self.max_connections} connections to {self.url.host} were busy for {self.connect_s:g} s. "
-                "Raise max_connections, or send less at a time."
-            )
-            raise UpstreamError(Failed("upstream_unreachable", message, retryable=True)) from None
+def _transport(ending: Ending) -> Transport:
+    return "clean" if ending == "clean" else "broken"
 
 
 class HttpOpener:
-    """An `Opener`: requests to one address."""
+    """An `Opener`: requests to one address, so many at a time."""
 
-    def __init__(self, client: HttpClient, to: Address, headers: Callable[[str | None], Mapping[str, str]]) -> None:
-        self._client = client
-        self._to = to
+    def __init__(
+        self,
+        url: str,
+        headers: Callable[[str | None], Mapping[str, str]],
+        *,
+        connect_s: float,
+        max_connections: int,
+    ) -> None:
+        self._address = read_address(url)
+        parts = urlsplit(url)
+        self._path = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
         self._headers = headers
+        self._heads: dict[str | None, bytes] = {}
+        """By the key: made once, for many requests."""
+        self._connect_s = connect_s
+        self._max_connections = max_connections
+        self._slots = asyncio.Semaphore(max_connections)
+        self._proxy, self._trouble = _proxy(self._address)
+        self._pool = Pool(self._address, proxy=self._proxy, connect_timeout_s=connect_s)
 
     async def open(self, body: bytes, key: str | None) -> HttpExchange:
-        return await self._client.post(self._to, self._headers(key), body)
+        if self._trouble is not None:
+            raise UpstreamError(self._trouble)
+        await self._take_slot()
+        exchange = HttpExchange(self._slots.release)
+        opened = False
+        try:
+            try:
+                connection = self._pool.take() or await self._pool.connect()
+            except (OSError, ValueError) as error:
+                raise UpstreamError(self._unreachable(error)) from error
+            head = self._heads.get(key) or self._head(key)
+            exchange.ask(connection, b"%b%d\r\n\r\n%b" % (head, len(body), body))
+            ending = await exchange.head
+            if ending is not None:
+                raise UpstreamError(self._no_answer(ending))
+            opened = True
+            return exchange
+        finally:
+            if not opened:
+                exchange.close()
 
+    async def get(self, limit_bytes: int, key: str | None) -> tuple[int, bytes]:
+        """A small answer, whole. Raises `UpstreamError`."""
+        exchange = HttpExchange(lambda: None)
+        try:
+            try:
+                connection = await self._pool.connect()
+            except (OSError, ValueError) as error:
+                raise UpstreamError(self._unreachable(error)) from error
+            exchange.ask(connection, self._pool.head(self._path, self._headers(key), method="GET") + b"\r\n")
+            ending = await exchange.head
+            if ending is not None:
+                raise UpstreamError(self._no_answer(ending))
+            return exchange.status, await _whole(exchange, limit_bytes)
+        finally:
+            exchange.close()
 
-def proxy_for(url: str) -> str | None:
-    """What the environment says (`HTTPS_PROXY`, `NO_PROXY`, …). Asked once an endpoint, not once a request."""
-    parts = urlsplit(url)
-    if proxy_bypass(parts.hostname or ""):
-        return None
-    return getproxies().get(parts.scheme)
+    def close(self) -> None:
+        self._pool.close()
 
+    def _head(self, key: str | None) -> bytes:
+        head = self._pool.head(self._path, self._headers(key)) + b"content-length: "
+        self._heads[key] = head
+        return head
 
-def _failed(error: Exception, to: Address) -> Failed:
-    """What aiohttp says, in words that name the address and what to change."""
-    host, lasting = f"{to.url.host}:{to.url.port}", False
-    match error:
-        case aiohttp.ClientConnectorDNSError():
-            what = f"The name {to.url.host!r} can't be resolved. Check the base_url, and the network."
-        case aiohttp.ClientConnectorCertificateError(certificate_error=cause):
-            what, lasting = f"The TLS certificate of {host} is not trusted: {_words(cause)}.", True
-        case aiohttp.ClientConnectorSSLError(os_error=cause):
-            what, lasting = (
-                f"No TLS with {host}: {_words(cause)}. If it has none, the base_url begins with http://.",
-                True,
-            )
-        case aiohttp.ClientHttpProxyError(status=status):
-            what = f"The proxy {_without_login(to.proxy)} refused to connect to {host} (status {status})."
-        case aiohttp.ClientProxyConnectionError(os_error=cause):
+    async def _take_slot(self) -> None:
+        if not self._slots.locked():
+            await self._slots.acquire()
+            return
+        try:
+            async with asyncio.timeout(self._connect_s):
+                await self._slots.acquire()
+        except TimeoutError:
             what = (
-                f"The proxy {_without_login(to.proxy)} can't be reached: {_words(cause)}. It is from the environment."
+                f"All {self._max_connections} connections to {self._address.host} were busy for {self._connect_s:g} s. "
+                "Raise max_connections, or send less at a time."
             )
-        case aiohttp.ServerTimeoutError():
-            what = f"No connection to {host} within {to.connect_s:g} s (connect_timeout_s)."
-        case aiohttp.ClientConnectorError(os_error=cause):
-            what = f"No connection to {host}: {_words(cause)}. Check the base_url, and that the server runs."
-        case aiohttp.ServerDisconnectedError() | ConnectionError():
-            what = f"{host} closed the connection before it had answered."
-        case aiohttp.ClientResponseError(message=message):
-            what = f"What {host} answered is not HTTP: {message.partition(':')[0] or 'unreadable'}."
-        case _:
-            what, lasting = f"The request to {host} failed: {_words(error)}.", isinstance(error, ValueError)
-    return Failed("upstream_unreachable", what, retryable=not lasting)
+            raise UpstreamError(Failed("upstream_unreachable", what, retryable=True)) from None
+
+    # -------------------------------------------------------------------- words
+
+    def _no_answer(self, ending: Ending) -> Failed:
+        if ending == "malformed":
+            what = f"What {self._address.authority} answered is not HTTP. Check the base_url."
+        else:
+            what = f"{self._address.authority} closed the connection before it had answered."
+        return Failed("upstream_unreachable", what, retryable=True)
+
+    def _unreachable(self, error: OSError | ValueError) -> Failed:
+        """Why there is no connection, in words that name the address and what to change."""
+        host, lasting = f"{self._address.host}:{self._address.port}", False
+        proxy = self._proxy and f"{self._proxy.host}:{self._proxy.port}"
+        match error:
+            case ProxyRefused():
+                what = f"The proxy {proxy} (from the environment) refused to connect to {host}: {error}."
+            case ssl.SSLCertVerificationError(verify_message=cause):
+                what, lasting = f"The TLS certificate of {host} is not trusted: {cause}.", True
+            case ssl.SSLError(reason=cause):
+                what = f"No TLS with {host}: {cause}. If it has none, its base_url begins with http://."
+                lasting = True
+            case TimeoutError():
+                what = f"No connection to {host} within {self._connect_s:g} s (connect_timeout_s)."
+            case OSError() if proxy is not None:
+                what = f"The proxy {proxy} (from the environment) can't be reached: {_words(error)}."
+            case socket.gaierror():
+                what = f"The name {self._address.host!r} can't be resolved. Check the base_url, and the network."
+            case _:
+                what = f"No connection to {host}: {_words(error)}. Check the base_url, and that the server runs."
+        return Failed("upstream_unreachable", what, retryable=not lasting)
 
 
-def _words(error: BaseException) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return error.verify_message
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error) or type(error).__name__
+def _proxy(address: Address) -> tuple[Address | None, Failed | None]:
+    try:
+        return proxy_of_environment(address), None
+    except ValueError as error:
+        name = "HTTPS_PROXY" if address.tls else "HTTP_PROXY"
+        return None, Failed("upstream_unreachable", f"The proxy in {name} can't be used: {error}.")
 
 
-def _without_login(proxy: str | None) -> str:
-    return str(URL(proxy or "").with_user(None))
+async def _whole(exchange: HttpExchange, limit_bytes: int) -> bytes:
+    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    body = bytearray()
+
+    def on_bytes(data: bytes) -> None:
+        body.extend(data)
+        if len(body) > limit_bytes:
+            on_end("broken")
+
+    def on_end(transport: Transport) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    exchange.listen(on_bytes, on_end)
+    await over
+    return bytes(body[:limit_bytes])
+
+
+def _words(error: OSError | ValueError) -> str:
+    # The loop's own words are about its call; the system's are about the network.
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)

@@ -12,6 +12,9 @@ class Keys:
         self._next = 0
         self._resting_until_s: dict[str, float] = {}
 
+    def __len__(self) -> int:
+        return len(self._keys)
+
     def take(self, now_s: float) -> str | None:
         if not self._keys:
             return None

@@ -80,6 +80,8 @@ class _Plan(Struct):
     at_route: int = 0
     """Attempts that count, at this route."""
     key: str | None = None
+    keys_refused: int = 0
+    """At this route."""
     first_failure: Failed | None = None
     """What the turn fails with in the end: what came of the other routes is in their attempts (C20)."""
 
@@ -121,7 +123,7 @@ class ModelTurn:
                 plan.route.endpoint.health.succeeded()
                 return Ended(failed)
             plan.because = failed.message
-            if failed.status in _BY_KEY and plan.route.endpoint.keys.refused(plan.key, self._clock.now_s()):
+            if failed.status in _BY_KEY and self._has_another_key(plan):
                 plan.reason = "retry"
                 continue
             plan.at_route += 1
@@ -169,6 +171,12 @@ class ModelTurn:
             plan.because = f"The upstream {first.endpoint.name!r} keeps failing, and is left alone for a while."
         return plan
 
+    def _has_another_key(self, plan: _Plan) -> bool:
+        """Each is tried once: how long one rests may be nothing at all."""
+        keys = plan.route.endpoint.keys
+        plan.keys_refused += 1
+        return keys.refused(plan.key, self._clock.now_s()) and plan.keys_refused < len(keys)
+
     def _streams(self, route: Route) -> bool:
         return not route.endpoint.cannot_stream.knows(route.model, self._clock.now_s())
 
@@ -190,6 +198,7 @@ class ModelTurn:
         plan.route.endpoint.health.failed(self._clock.now_s())
         plan.first_failure = plan.first_failure or failed
         plan.route = plan.others.pop(0)
+        plan.keys_refused = 0
         plan.reason, plan.at_route, plan.streamed = "fallback", 0, self._streams(plan.route)
 
     def _go_on(self, prefill: Prefill, sink: Sink) -> None:
@@ -238,11 +247,9 @@ class ModelTurn:
         if self._paused:
             attempt.pause()
         try:
-            report = await attempt.run()
+            return await attempt.run()
         finally:
             self._attempt = None
-        emit(sink, report.ended)
-        return report
 
     def _body(self, route: Route, *, streamed: bool) -> bytes:
         target = replace(route.target, stream=streamed)

@@ -1,9 +1,11 @@
 """Keeps what an upstream sent, byte for byte and with its timing: `record = true`. A bug report becomes a file."""
 
+import logging
 import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -14,6 +16,10 @@ from headwater.events import DialectName
 from headwater.judge import Transport
 from headwater.recording import HowEnded
 from headwater.upstream.exchange import Exchange, OnBytes, OnEnd, Opener
+
+_log = logging.getLogger("headwater.upstream")
+_KEY_CHARS: Final = 8
+_REMOVED: Final = b"[key]"
 
 
 class Recorder:
@@ -28,7 +34,11 @@ class Recorder:
         self._count = 0
 
     async def open(self, body: bytes, key: str | None) -> Exchange:
-        tape = self._tape(body, key)
+        try:
+            tape = self._tape(body, key)
+        except OSError as error:
+            _log.warning("there is no recording in %s: %s", self._folder, error)
+            return await self._opener.open(body, key)
         exchange: Exchange | None = None
         try:
             exchange = await self._opener.open(body, key)
@@ -55,11 +65,15 @@ class Tape:
     def __init__(
         self, path: Path, upstream: str, dialect: DialectName, body: bytes, key: str | None, clock: Clock
     ) -> None:
+        self._path = path
         self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0)
         self._upstream = upstream
         self._dialect: DialectName = dialect
         self._request = msgspec.json.decode(body)
-        self._key = key.encode() if key else None
+        # A shorter one guards nothing, and would be found everywhere.
+        self._key = key.encode() if key and len(key) >= _KEY_CHARS else None
+        self._held = b""
+        """What may be the beginning of the key."""
         self._clock = clock
         self._began_s = clock.now_s()
         self._began_unix_s = clock.unix_s()
@@ -83,16 +97,31 @@ class Tape:
             self.end(how, detail)
 
     def piece(self, data: bytes) -> None:
-        self._write(recording.write_piece(self._t_ms(), data))
+        """As it came, but for the key: some servers repeat the one that they refuse."""
+        if self._key is not None:
+            data = (self._held + data).replace(self._key, _REMOVED)
+            cut = len(data) - overlap(data, self._key)
+            data, self._held = data[:cut], data[cut:]
+        if data:
+            self._write(recording.write_piece(self._t_ms(), data))
 
     def end(self, how: HowEnded, detail: str | None = None) -> None:
+        if self._held:
+            held, self._held = self._held, b""
+            self._write(recording.write_piece(self._t_ms(), held))
         if not self._file.closed:
             self._write(recording.write_end(self._t_ms(), how, detail))
             self._file.close()
 
     def _write(self, line: bytes) -> None:
-        # Some servers repeat the key that they refuse.
-        self._file.write(line.replace(self._key, b"[key]") if self._key else line)
+        if self._file.closed:
+            return
+        try:
+            self._file.write(line)
+        except OSError as error:
+            # What is recorded is for looking at later; what is answered is wanted now.
+            _log.warning("the recording %s ends here: %s", self._path, error)
+            self._file.close()
 
     def _t_ms(self) -> float:
         return (self._clock.now_s() - self._began_s) * 1000
@@ -131,3 +160,8 @@ class RecordedExchange:
     def close(self) -> None:
         self._tape.end("abandoned")
         self._exchange.close()
+
+
+def overlap(data: bytes, key: bytes) -> int:
+    """How much of the end of `data` may be the beginning of `key`."""
+    return next((n for n in range(min(len(data), len(key) - 1), 0, -1) if data.endswith(key[:n])), 0)

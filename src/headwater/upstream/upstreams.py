@@ -14,7 +14,7 @@ from headwater.upstream import demo, faults
 from headwater.upstream.catalog import Catalog, Resolved
 from headwater.upstream.endpoint import Endpoint
 from headwater.upstream.exchange import Opener
-from headwater.upstream.http import Address, HttpClient, HttpOpener
+from headwater.upstream.http import HttpOpener
 from headwater.upstream.model import Model
 from headwater.upstream.played import PlayedOpener
 from headwater.upstream.providers import PATHS
@@ -37,7 +37,7 @@ class Upstreams:
         self._recordings = recordings
         self.list_s = _LIST_S
         """How long a list of models is waited for."""
-        self._client = HttpClient()
+        self._openers: list[HttpOpener] = []
         self.sweep = Sweep(clock)
         self._settings = settings.upstreams
         self._endpoints = {name: self._endpoint(name, one) for name, one in settings.upstreams.items()}
@@ -58,18 +58,13 @@ class Upstreams:
 
     async def close(self) -> None:
         await self.sweep.close()
-        await self._client.close()
+        for opener in self._openers:
+            opener.close()
 
     def _endpoint(self, name: str, settings: UpstreamSettings) -> Endpoint:
-        to = Address(
-            address(settings, PATHS[settings.dialect]),
-            connect_s=settings.connect_timeout_s,
-            max_connections=settings.max_connections,
-        )
-        fixed = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
-        # A stream that was compressed comes late, in blocks.
-        fixed |= {"accept-encoding": "identity", "user-agent": "headwater"}
-        opener: Opener = HttpOpener(self._client, to, lambda key: fixed | headers(settings, key))
+        sockets = _opener(settings, PATHS[settings.dialect])
+        self._openers.append(sockets)
+        opener: Opener = sockets
         if settings.record:
             folder = Path(settings.record_dir).expanduser() if settings.record_dir else self._recordings
             opener = Recorder(opener, folder, name, settings.dialect, self._clock)
@@ -78,14 +73,28 @@ class Upstreams:
     async def _fetch(self, upstream: str, path: str) -> bytes:
         """A list of models. Raises `UpstreamError`."""
         settings = self._settings[upstream]
-        to = Address(address(settings, path), connect_s=settings.connect_timeout_s, max_connections=1)
+        opener = _opener(settings, path)
         key = self._endpoints[upstream].keys.take(self._clock.now_s())
         try:
             async with asyncio.timeout(self.list_s):
-                status, body = await self._client.get(to, headers(settings, key), _LIST_BYTES)
+                status, body = await opener.get(_LIST_BYTES, key)
         except TimeoutError:
             failed = Failed("stalled", f"No list of models within {self.list_s:g} s.", retryable=True)
             raise UpstreamError(failed) from None
+        finally:
+            opener.close()
         if status != 200:
             raise UpstreamError(faults.refusal(upstream, status, {}, body))
         return body
+
+
+def _opener(settings: UpstreamSettings, path: str) -> HttpOpener:
+    fixed = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
+    # A stream that was compressed comes late, in blocks.
+    fixed |= {"accept-encoding": "identity", "user-agent": "headwater"}
+    return HttpOpener(
+        address(settings, path),
+        lambda key: fixed | headers(settings, key),
+        connect_s=settings.connect_timeout_s,
+        max_connections=settings.max_connections,
+    )

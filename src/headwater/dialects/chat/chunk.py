@@ -4,7 +4,7 @@ Typed decoding of the few fields that we use; a lenient second reading for what
 real servers get wrong. Raises `FrameUnreadable` for what is no chunk at all.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -20,6 +20,8 @@ class Delta(Struct, gc=False):
     reasoning_details: list[dict[str, Any]] | None = None
     refusal: str | None = None
     tool_calls: list[dict[str, Any]] | None = None
+    annotations: list[dict[str, Any]] | None = None
+    images: list[dict[str, Any]] | None = None
 
 
 class Choice(Struct, gc=False):
@@ -36,10 +38,24 @@ class Chunk(Struct, gc=False):
     usage: dict[str, Any] | None = None
     error: Any = None
     object: str | None = None
+    service_tier: str | None = None
 
 
 read_chunk = msgspec.json.Decoder(Chunk).decode
 """Raises what msgspec raises, and then it is `read_lenient`'s turn."""
+
+
+def lone_text(chunk: Chunk) -> str | None:
+    """The text of a chunk that brings nothing else."""
+    if len(chunk.choices) != 1 or chunk.usage or chunk.error:
+        return None
+    choice = chunk.choices[0]
+    delta = choice.delta
+    if delta is None or choice.finish_reason or choice.index or choice.message is not None or choice.usage:
+        return None
+    if delta.tool_calls or delta.reasoning_content or delta.reasoning or delta.reasoning_details or delta.refusal:
+        return None
+    return delta.content
 
 
 def read_lenient(data: bytes) -> Chunk:
@@ -50,6 +66,7 @@ def read_lenient(data: bytes) -> Chunk:
         object_or_none(loaded.get("usage")),
         mended_all(loaded.get("error")),
         mended(string(loaded.get("object"))),
+        mended(string(loaded.get("service_tier"))),
     )
 
 
@@ -80,6 +97,8 @@ def _lenient_delta(delta: dict[str, Any]) -> Delta:
         mended_all(objects(delta.get("reasoning_details"))),
         _plain(delta.get("refusal")),
         objects(delta.get("tool_calls")),
+        mended_all(objects(delta.get("annotations"))),
+        mended_all(objects(delta.get("images"))),
     )
 
 
@@ -140,3 +159,16 @@ def read_usage(usage: dict[str, Any]) -> Usage:
         count(completion.get("reasoning_tokens")),
         "unknown" if read is None and written is None else "provider",
     )
+
+
+_COUNTED: Final = frozenset({"prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens"})
+_DETAILED: Final = {"prompt_tokens_details": "cached_tokens", "completion_tokens_details": "reasoning_tokens"}
+
+
+def usage_details(usage: dict[str, Any]) -> dict[str, Any]:
+    """What `read_usage` has no place for, where there is something to tell: a price, tokens of audio."""
+    found = {name: mended_all(value) for name, value in usage.items() if name not in _COUNTED and name not in _DETAILED}
+    for name, counted in _DETAILED.items():
+        details = object_or_none(usage.get(name)) or {}
+        found[name] = {key: mended_all(value) for key, value in details.items() if key != counted and value}
+    return {name: value for name, value in found.items() if value}

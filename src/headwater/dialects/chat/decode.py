@@ -5,6 +5,7 @@ Says what it saw; how the stream ended is the judge's to say.
 
 from typing import Any, Final
 
+from headwater.dialects.base import STOP
 from headwater.dialects.chat.calls import CallTracker
 from headwater.dialects.chat.chunk import (
     Choice,
@@ -12,9 +13,11 @@ from headwater.dialects.chat.chunk import (
     Delta,
     detail_text,
     join_details,
+    lone_text,
     read_chunk,
     read_lenient,
     read_usage,
+    usage_details,
 )
 from headwater.dialects.lenient import Halves, load, load_body
 from headwater.errors import FrameUnreadable
@@ -43,39 +46,88 @@ FINISHES: Final[dict[str, Finish]] = {
 
 
 class ChatDecoder:
+    __slots__ = (
+        "_calls",
+        "_cut",
+        "_delivered",
+        "_details",
+        "_flows",
+        "_plain_reasoning",
+        "_refusal",
+        "_text",
+        "_thought",
+        "_tier",
+        "_usage",
+        "evidence",
+    )
+
     def __init__(self, call_id_prefix: str) -> None:
         self.evidence = Evidence()
         self._calls = CallTracker(call_id_prefix)
         self._usage: dict[str, Any] | None = None
+        self._tier: str | None = None
         self._details: list[dict[str, Any]] = []
         self._plain_reasoning = False
         """Reasoning comes in a field of its own, so that the details only repeat it."""
         self._delivered = False
         self._text, self._thought, self._refusal = Halves(), Halves(), Halves()
+        self._cut = False
+        """One of them holds half a character."""
+        self._flows = False
+        """Text was the last that came: more of it changes nothing here."""
 
     def feed(self, frame: Frame, out: list[Event]) -> None:
-        if frame.data == b"[DONE]" or frame.data.strip() in (b"[DONE]", b""):
-            if frame.data.strip():
-                self._end_calls(out)
-                self.evidence.terminated = True
-            return
         try:
             chunk = read_chunk(frame.data)
         except (ValueError, RecursionError):
+            if frame.data.strip() in (b"[DONE]", b""):
+                self._done(frame, out)
+                return
             chunk = read_lenient(frame.data)
             self._join_halves(chunk)
         else:
-            if self._text.half or self._thought.half or self._refusal.half:
+            if self._flows and (text := lone_text(chunk)) and frame.event is None:
+                # Nearly every frame there is.
+                out.append(TextDelta(text))
+                return
+            if self._cut:
                 self._join_halves(chunk)
+        self._take(frame, chunk, out)
+
+    def _take(self, frame: Frame, chunk: Chunk, out: list[Event]) -> None:
         # Flat errors: tests/wire/chat/error_event.sse, error_object.sse
         if chunk.error or frame.event == "error" or (not chunk.choices and chunk.object == "error"):
             self.evidence.error = read_error(chunk.error or load(frame.data))
             return
         if chunk.usage:
             self._usage = chunk.usage
+        if chunk.service_tier:
+            self._tier = chunk.service_tier
         for choice in chunk.choices:
             if choice.index == 0:
                 self._choice(choice, out)
+        self._flows = (
+            len(out) > 0
+            and type(out[-1]) is TextDelta
+            and not (self._cut or self._details or self._plain_reasoning)
+            and self.evidence.finish is None
+        )
+
+    def around_text(self, data: bytes) -> tuple[bytes, bytes] | None:
+        before, key, rest = data.partition(b'"content":"')
+        _, quote, after = rest.partition(b'"')
+        before, after = before + key, quote + after
+        # Whatever else is in the frame: this is the place if a text that is put here is the one that is found.
+        try:
+            found = lone_text(read_chunk(b"%bprobe%b" % (before, after)))
+        except (ValueError, RecursionError):
+            return None
+        return (before, after) if self._flows and found == "probe" else None
+
+    def _done(self, frame: Frame, out: list[Event]) -> None:
+        if frame.data.strip():
+            self._end_calls(out)
+            self.evidence.terminated = True
 
     def whole(self, body: bytes, out: list[Event]) -> None:
         self.feed(Frame(load_body(body)), out)
@@ -91,6 +143,9 @@ class ChatDecoder:
             out.append(TextDelta(rest, refusal=True))
         if self._details:
             self._end_reasoning(out)
+        known = {"service_tier": self._tier, "usage": usage_details(self._usage or {})}
+        if told := {name: value for name, value in known.items() if value}:
+            out.append(ProviderState("chat", {"type": STOP, **told}))
         if self._usage is not None:
             out.append(UsageReported(read_usage(self._usage)))
         if self._calls.nameless:
@@ -114,6 +169,8 @@ class ChatDecoder:
                 out.append(TextDelta(delta.content))
             if delta.tool_calls or delta.refusal:
                 self._calls_and_refusal(delta, out)
+            if delta.annotations or delta.images:
+                self._beside_text(delta, out)
         evidence = self.evidence
         if len(out) > before:
             self._delivered = True
@@ -146,6 +203,13 @@ class ChatDecoder:
         if delta.tool_calls:
             self._calls.feed(delta.tool_calls, out)
 
+    def _beside_text(self, delta: Delta, out: list[Event]) -> None:
+        # A remark on the text, and an answer of its own: tests/wire/chat/annotations.sse, images.sse
+        if delta.annotations:
+            out.append(ProviderState("chat", {"type": "message", "annotations": delta.annotations}))
+        if delta.images:
+            out.append(ProviderState("chat", {"type": "images", "images": delta.images}))
+
     def _end_calls(self, out: list[Event]) -> None:
         """Unless the upstream said that it was cut short: then nobody knows which of them are whole."""
         if self.evidence.finish in (None, "stop", "tool_calls"):
@@ -165,3 +229,4 @@ class ChatDecoder:
                 delta.reasoning_content = self._thought.join(delta.reasoning_content or delta.reasoning or "")
                 delta.reasoning = None
                 delta.refusal = self._refusal.join(delta.refusal or "")
+        self._cut = bool(self._text.half or self._thought.half or self._refusal.half)

@@ -8,9 +8,10 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
-from headwater.conversation import Assistant, Reasoning, Text, ToolCall
-from headwater.dialects import endings
-from headwater.dialects.base import NOT_CARRIED, FailureStyle, Head, Whole, noted
+from headwater.conversation import Assistant, Opaque, Reasoning, ToolCall
+from headwater.dialects import base, endings
+from headwater.dialects.base import NOT_CARRIED, STOP, FailureStyle, Head, Whole, noted
+from headwater.dialects.chat.said import Joints, Said
 from headwater.dialects.totals import Totals
 from headwater.events import (
     AttemptStarted,
@@ -37,6 +38,9 @@ _json = msgspec.json.encode
 _DONE: Final = b"data: [DONE]\n\n"
 _DELTA_END: Final = b'},"finish_reason":null}]}\n\n'
 
+_DETAILS: Final = "reasoning_details"
+_BESIDE_TEXT: Final = ("annotations", "images")
+
 # A turn limit has no word of its own here; the nearest truth is that the answer was cut.
 _FINISH_REASON: Final = {
     "stop": "stop",
@@ -52,6 +56,22 @@ def answer_id(head: Head) -> str:
 
 
 class ChatEncoder:
+    __slots__ = (
+        "_calls",
+        "_calls_before",
+        "_delta_start",
+        "_include_usage",
+        "_joints",
+        "_notes",
+        "_role",
+        "_start",
+        "_stop",
+        "_style",
+        "_text_goes_on",
+        "_text_start",
+        "_totals",
+    )
+
     def __init__(self, head: Head, *, include_usage: bool, style: FailureStyle) -> None:
         self._include_usage = include_usage
         self._style = style
@@ -67,15 +87,22 @@ class ChatEncoder:
         self._text_start = self._delta_start + b'"content":'
         self._role = b'"role":"assistant",'
         """On the first delta only: no chunk has the role alone (C60)."""
+        self._joints = Joints()
+        self._stop: dict[str, Any] = {}
+        self._text_goes_on = False
 
     def encode(self, event: Event) -> bytes:
+        if self._text_goes_on and type(event) is TextDelta and not event.refusal:
+            # Nearly every event there is: a third of the time of matching it.
+            return self._text_start + _json(event.text) + _DELTA_END
         match event:
-            case TextDelta(text=text, refusal=False) if not self._role:
-                return self._text_start + _json(text) + _DELTA_END
-            case TextDelta(text=text, refusal=refusal):
-                return self._delta(b'"refusal":' if refusal else b'"content":', text)
+            case TextDelta(text=text, refusal=True):
+                return self._delta(b'"refusal":', text)
+            case TextDelta(text=text):
+                self._text_goes_on = True
+                return self._delta(b'"content":', self._joints.before_text() + text)
             case ReasoningDelta(text=text):
-                return self._delta(b'"reasoning_content":', text)
+                return self._delta(b'"reasoning_content":', self._joints.before_thought() + text)
             case ToolArgsDelta(index=index, text=text):
                 return self._call_delta(index, {"function": {"arguments": text}})
             case ToolCallStarted(index=index, id=id, name=name, extra=extra):
@@ -87,8 +114,8 @@ class ChatEncoder:
                 if self._totals.attempt(event):
                     self._calls_before = self._calls
                 return b""
-            case ProviderState(dialect="chat", data={"reasoning_details": details}):
-                return self._delta(b'"reasoning_details":', details)
+            case ProviderState():
+                return self._state(event)
             case UsageReported(usage=usage):
                 self._totals.report(usage)
                 return b""
@@ -101,6 +128,22 @@ class ChatEncoder:
                 # For native followers: this dialect has no place for it.
                 return b""
 
+    def _state(self, event: ProviderState) -> bytes:
+        match event:
+            case ProviderState(dialect="chat", data={"type": base.STOP} as data):
+                self._stop = data
+            case ProviderState(dialect="chat", data=data):
+                told = [name for name in (_DETAILS, *_BESIDE_TEXT) if name in data]
+                return b"".join([self._delta(b"%b:" % _json(name), data[name]) for name in told])
+            case ProviderState(dialect="responses", data={"type": "message"}):
+                self._joints.end_text()
+                self._text_goes_on = False
+            case ProviderState(dialect=dialect, of="reasoning"):
+                self._joints.end_thought(dialect)
+            case _:
+                """Another dialect's: no client of this one could read it."""
+        return b""
+
     def _call_delta(self, index: int, call: dict[str, Any]) -> bytes:
         return self._delta(b'"tool_calls":', [{**call, "index": self._calls_before + index}])
 
@@ -111,10 +154,11 @@ class ChatEncoder:
     def _ending(self, outcome: Outcome) -> bytes:
         match outcome:
             case Completed(reason=reason) | Incomplete(reason=reason):
-                ours: dict[str, Any] = {"notes": self._notes} if self._notes else {}
+                ours: dict[str, Any] = noted(self._notes).get("headwater", {})
                 if self._style == "finish_reason" and isinstance(outcome, Incomplete) and reason != "content_filter":
                     ours |= {"outcome": outcome, "code": "output_truncated"}
-                note = b',"headwater":' + _json(ours) if ours else b""
+                note = b',"service_tier":' + _json(self._stop["service_tier"]) if "service_tier" in self._stop else b""
+                note += b',"headwater":' + _json(ours) if ours else b""
                 return self._finish(_FINISH_REASON[reason], note) + self._usage_chunk() + _DONE
             case Stopped() | Failed() | Interrupted():
                 error = b'"error":' + _json(endings.error_object(outcome))
@@ -136,7 +180,8 @@ class ChatEncoder:
     def _usage_chunk(self) -> bytes:
         if not self._include_usage:
             return b""
-        return b'%b"choices":[],"usage":%b}\n\n' % (self._start, _json(write_usage(self._totals.total())))
+        usage = write_usage(self._totals.total(), self._stop.get("usage"))
+        return b'%b"choices":[],"usage":%b}\n\n' % (self._start, _json(usage))
 
 
 def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes: Sequence[str] = ()) -> Whole:
@@ -149,13 +194,16 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
                 "finish_reason": _FINISH_REASON[reason],
                 "logprobs": None,
             }
+            told = _stop(message)
+            stop = {"service_tier": told["service_tier"]} if "service_tier" in told else {}
             body = {
                 "id": answer_id(head),
                 "object": "chat.completion",
                 "created": head.created,
                 "model": head.model,
                 "choices": [choice],
-                "usage": write_usage(usage),
+                **stop,
+                "usage": write_usage(usage, told.get("usage")),
             }
             return Whole(status, _json(body | noted(notes)))
         case Stopped() | Failed() | Interrupted():
@@ -165,15 +213,20 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
             assert_never(unreachable)
 
 
+def _stop(message: Assistant) -> dict[str, Any]:
+    """What this dialect's upstream said of the end."""
+    told = [part.data for part in message.parts if isinstance(part, Opaque) and part.dialect == "chat"]
+    return next((data for data in reversed(told) if data.get("type") == STOP), {})
+
+
 def _message(message: Assistant) -> dict[str, Any]:
-    texts = [part for part in message.parts if type(part) is Text]
-    said = "".join(part.text for part in texts if not part.refusal)
-    refused = "".join(part.text for part in texts if part.refusal)
-    written: dict[str, Any] = {"role": "assistant", "content": said or None, "refusal": refused or None}
-    if message.reasoning:
-        written["reasoning_content"] = message.reasoning
+    said = Said(message)
+    written: dict[str, Any] = {"role": "assistant", "content": said.text or None, "refusal": said.refusal or None}
+    written |= remarks(message)
+    if said.reasoning:
+        written["reasoning_content"] = said.reasoning
     if details := reasoning_details(message):
-        written["reasoning_details"] = details
+        written[_DETAILS] = details
     if message.tool_calls:
         written["tool_calls"] = [write_call(call) for call in message.tool_calls]
     return written
@@ -190,18 +243,29 @@ def _call(id: str, name: str, arguments: str) -> dict[str, Any]:
 def reasoning_details(message: Assistant) -> list[Any]:
     """What this dialect's providers want to have back, in order."""
     states = [part.state for part in message.parts if type(part) is Reasoning and part.dialect == "chat" and part.state]
-    return [detail for state in states for detail in state.get("reasoning_details", ())]
+    return [detail for state in states for detail in state.get(_DETAILS, ())]
 
 
-def write_usage(usage: Usage) -> dict[str, Any] | None:
-    """Only what is known: a count that is missing here is missing, not 0."""
+def remarks(message: Assistant) -> dict[str, Any]:
+    """What this dialect's upstream put beside the text: lists, each in a field of its own."""
+    told = [part.data for part in message.parts if isinstance(part, Opaque) and part.dialect == "chat"]
+    found = {name: [one for data in told for one in data.get(name, ())] for name in _BESIDE_TEXT}
+    return {name: values for name, values in found.items() if values}
+
+
+def write_usage(usage: Usage, details: dict[str, Any] | None = None) -> dict[str, Any] | None:
+    """Only what is known: a count that is missing here is missing, not 0. `details`: what only this dialect has."""
     if usage.source == "unknown":
         return None
+    more = details or {}
     counts: dict[str, Any] = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
     if usage.input_tokens is not None and usage.output_tokens is not None:
         counts["total_tokens"] = usage.input_tokens + usage.output_tokens
-    if usage.cached_tokens is not None:
-        counts["prompt_tokens_details"] = {"cached_tokens": usage.cached_tokens}
-    if usage.reasoning_tokens is not None:
-        counts["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
-    return {name: count for name, count in counts.items() if count is not None}
+    read = {"cached_tokens": usage.cached_tokens, **more.get("prompt_tokens_details", {})}
+    written = {"reasoning_tokens": usage.reasoning_tokens, **more.get("completion_tokens_details", {})}
+    counts |= more | {"prompt_tokens_details": _known(read), "completion_tokens_details": _known(written)}
+    return _known(counts)
+
+
+def _known(counts: dict[str, Any]) -> dict[str, Any] | None:
+    return {name: count for name, count in counts.items() if count is not None} or None

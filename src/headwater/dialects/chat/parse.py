@@ -14,6 +14,7 @@ from headwater.conversation import (
     JsonSchema,
     Message,
     NamedTool,
+    Opaque,
     OutputFormat,
     Parameters,
     Reasoning,
@@ -89,7 +90,8 @@ class _Assistant(_Wire, tag_field="role", tag="assistant"):
     tool_calls: list[dict[str, Any]] | None = None
     name: _Name | None = None
     # What an answer of ours, or of OpenAI's, has as well when it is sent back as it came.
-    annotations: list[Any] | None = None
+    annotations: list[dict[str, Any]] | None = None
+    images: list[dict[str, Any]] | None = None
     audio: None = None
     function_call: None = None
 
@@ -248,6 +250,8 @@ def _refuse_what_we_lack(wire: ChatRequest) -> None:
         raise unsupported("modalities", "only text is carried.")
     if wire.stream_options is not None and not wire.stream:
         raise CallerError("'stream_options' goes with 'stream: true' only.", param="stream_options")
+    if wire.stream_options is not None and wire.stream_options.include_obfuscation:
+        raise unsupported("stream_options.include_obfuscation", "streams are not padded.")
 
 
 def _parameters(wire: ChatRequest) -> Parameters:
@@ -303,14 +307,14 @@ def _tool_choice(wire: ChatRequest) -> ToolChoice | None:
 
 def _message(wire: _System | _User | _Assistant | _ToolMessage, path: str) -> Message:
     match wire:
-        case _System(content=content):  # and _Developer, its younger name
-            return System(tuple(Text(part.text) for part in _parts(content)))
+        case _System(content=content, name=name):  # and _Developer, its younger name
+            return System(tuple(Text(part.text) for part in _parts(content)), name)
         case _User(content=content, name=name):
             return User(tuple(_visible(part) for part in _parts(content)), name)
         case _Assistant():
             return _assistant(wire, path)
-        case _ToolMessage(tool_call_id=call_id, content=content):
-            return ToolOutput(call_id, tuple(Text(part.text) for part in _parts(content)))
+        case _ToolMessage(tool_call_id=call_id, content=content, name=name):
+            return ToolOutput(call_id, tuple(Text(part.text) for part in _parts(content)), name=name)
         case unreachable:
             assert_never(unreachable)
 
@@ -325,7 +329,7 @@ def _visible(part: _TextPart | _ImagePart) -> Text | Image:
 
 def _assistant(wire: _Assistant, path: str) -> Assistant:
     reasoning = wire.reasoning_content or wire.reasoning or "".join(map(detail_text, wire.reasoning_details or ()))
-    parts: list[Text | Reasoning | ToolCall] = []
+    parts: list[Text | Reasoning | ToolCall | Opaque] = []
     if wire.reasoning_details:
         parts.append(Reasoning(reasoning, "chat", {"reasoning_details": wire.reasoning_details}))
     elif reasoning:
@@ -334,6 +338,10 @@ def _assistant(wire: _Assistant, path: str) -> Assistant:
         parts.append(Text(part.text) if isinstance(part, _TextPart) else Text(part.refusal, refusal=True))
     if wire.refusal:
         parts.append(Text(wire.refusal, refusal=True))
+    if wire.annotations:
+        parts.append(Opaque("chat", {"type": "message", "annotations": wire.annotations}))
+    if wire.images:
+        parts.append(Opaque("chat", {"type": "images", "images": wire.images}))
     parts += [_tool_call(call, f"{path}.tool_calls[{n}]") for n, call in enumerate(wire.tool_calls or ())]
     return Assistant(tuple(part for part in parts if not isinstance(part, Text) or part.text), wire.name)
 

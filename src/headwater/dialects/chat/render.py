@@ -21,11 +21,13 @@ from headwater.conversation import (
     ToolOutput,
     User,
 )
-from headwater.dialects.chat.encode import reasoning_details, write_call
+from headwater.dialects import extras
+from headwater.dialects.chat.encode import reasoning_details, remarks, write_call
+from headwater.dialects.chat.said import Said
 from headwater.dialects.history import NOTHING_SAID, plain_name, settled
 
 _MAX_ID_CHARS: Final = 40
-_ODD_IN_NAME: Final = re.compile(r"[\s<|\\/>]+")
+ODD_IN_NAME: Final = re.compile(r"[\s<|\\/>]+")
 _FROM_TOOLS: Final = "Images from the tool results above:"
 
 
@@ -50,8 +52,7 @@ def render_request(request: Request, target: Target) -> bytes:
         "parallel_tool_calls": parameters.parallel_tool_calls if request.tools else None,
         "store": False,
     }
-    if request.extras is not None and request.extras.dialect == "chat":
-        fields.update(request.extras.fields)
+    fields |= extras.told(request.extras, "chat")
     return msgspec.json.encode(
         {name: value for name, value in fields.items() if value is not None and name not in target.omit}
     )
@@ -62,7 +63,7 @@ def _tool(tool: Tool) -> dict[str, Any]:
         "name": tool.name,
         "description": tool.description,
         "parameters": tool.parameters,
-        "strict": tool.strict,
+        "strict": None if tool.strict == "if_possible" else tool.strict,
     }
     return {"type": "function", "function": {name: value for name, value in function.items() if value is not None}}
 
@@ -99,17 +100,17 @@ def _messages(request: Request, target: Target) -> list[dict[str, Any]]:
         if not isinstance(message, ToolOutput):
             written += _shown(pictures)
         match message:
-            case System(parts=parts):
-                written += _said("system", parts)
+            case System(parts=parts, name=name):
+                written += _said("system", parts, name)
             case User(parts=parts, name=name):
                 written += _said("user", parts, name)
             case Assistant():
                 written += _assistant(message, target, declared)
-            case ToolOutput(call_id=call_id, parts=parts):
+            case ToolOutput(call_id=call_id, parts=parts, name=name):
                 # A tool's message takes text alone: its images follow the results as the user's.
                 pictures += [part for part in parts if isinstance(part, Image)]
                 texts = tuple(part for part in parts if isinstance(part, Text) and part.text)
-                written.append({"role": "tool", "tool_call_id": call_id, "content": _content(texts)})
+                written.append({"role": "tool", "tool_call_id": call_id, "content": _content(texts)} | _named(name))
             case unreachable:
                 assert_never(unreachable)
     written += _shown(pictures)
@@ -132,8 +133,11 @@ def _said(role: str, parts: tuple[Text | Image | Opaque, ...], name: str | None 
     visible = tuple(part for part in parts if isinstance(part, Image) or (isinstance(part, Text) and part.text))
     if not visible:
         return []
-    plain = _ODD_IN_NAME.sub("_", name) if name else None
-    return [{"role": role, "content": _content(visible)} | ({"name": plain} if plain else {})]
+    return [{"role": role, "content": _content(visible)} | _named(name)]
+
+
+def _named(name: str | None) -> dict[str, str]:
+    return {"name": ODD_IN_NAME.sub("_", name)} if name else {}
 
 
 def _content(parts: tuple[Text | Image, ...]) -> Any:
@@ -155,23 +159,21 @@ def _part(part: Text | Image) -> dict[str, Any]:
 
 
 def _assistant(message: Assistant, target: Target, declared: list[str]) -> list[dict[str, Any]]:
-    texts = [part for part in message.parts if isinstance(part, Text)]
-    refused = "".join(part.text for part in texts if part.refusal)
+    said = Said(message)
     ours = _ours(message, target)
     calls = [
         write_call(replace(call, name=plain_name(call.name, declared), extra=call.extra if ours else None))
         for call in message.tool_calls
     ]
     fields: dict[str, Any] = {
-        "content": "".join(part.text for part in texts if not part.refusal) or None,
-        "refusal": refused or None,
+        "content": said.text or None,
+        "refusal": said.refusal or None,
         "tool_calls": calls or None,
         "reasoning_details": (ours and reasoning_details(message)) or None,
     }
-    if not (fields["content"] or calls or refused):
+    if not (said.text or said.refusal or calls):
         return []
-    if message.name:
-        fields["name"] = _ODD_IN_NAME.sub("_", message.name)
-    if target.reasoning_field is not None and message.reasoning:
-        fields[target.reasoning_field] = message.reasoning
+    fields |= _named(message.name) | (remarks(message) if ours else {})
+    if target.reasoning_field is not None and said.reasoning:
+        fields[target.reasoning_field] = said.reasoning
     return [{"role": "assistant"} | {name: value for name, value in fields.items() if value is not None}]

@@ -7,10 +7,10 @@ import msgspec
 
 from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
 from headwater.dialects import endings
-from headwater.dialects.base import Head, Whole, noted
-from headwater.dialects.messages.block import CITATIONS, STOP
+from headwater.dialects.base import STOP, Head, Whole, noted
+from headwater.dialects.messages.block import CITATIONS
 from headwater.dialects.messages.stream import write_usage
-from headwater.dialects.messages.write import call_block, redacted_block, text_block, thinking_block
+from headwater.dialects.messages.write import call_block, is_object, redacted_block, text_block, thinking_block
 from headwater.errors import CallerError
 from headwater.events import Completed, Failed, Incomplete, Interrupted, Outcome, Stopped, Usage
 
@@ -36,8 +36,9 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
     match outcome:
         case Completed(reason=reason) | Incomplete(reason=reason):
             told = [part.data for part in message.parts if isinstance(part, Opaque) and _is(part, STOP)]
-            stop = stop_body(reason, told[-1] if told else {})
-            return Whole(status, _json(message_body(head, content, stop, usage) | noted(notes)))
+            last = told[-1] if told else {}
+            body = message_body(head, content, stop_body(reason, last), write_usage(usage, last.get("usage")))
+            return Whole(status, _json(body | noted([*notes, *_changed_arguments(message)])))
         case Stopped() | Failed() | Interrupted():
             partial = {"role": "assistant", "content": content}
             kept = {"outcome": outcome, "partial": partial, "usage": write_usage(usage), "notes": notes}
@@ -46,7 +47,13 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
             assert_never(unreachable)
 
 
-def message_body(head: Head, content: list[Any], stop: dict[str, Any], usage: Usage) -> dict[str, Any]:
+def _changed_arguments(message: Assistant) -> list[str]:
+    """A stream tells them as they were written; an object has to be one."""
+    odd = [call.name for call in message.tool_calls if call.arguments.strip() and not is_object(call.arguments)]
+    return [f"The arguments for '{name}' are no JSON object: they stand in one, as INVALID_JSON." for name in odd]
+
+
+def message_body(head: Head, content: list[Any], stop: dict[str, Any], usage: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": answer_id(head),
         "type": "message",
@@ -54,7 +61,7 @@ def message_body(head: Head, content: list[Any], stop: dict[str, Any], usage: Us
         "model": head.model,
         "content": content,
         **stop,
-        "usage": write_usage(usage),
+        "usage": usage,
     }
 
 

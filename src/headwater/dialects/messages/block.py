@@ -20,7 +20,6 @@ from headwater.events import (
 )
 
 # Ours, in an opaque item's `type`: no block of the dialect's own, and known to our writers only.
-STOP: Final = "headwater.stop"
 CITATIONS: Final = "headwater.citations"
 
 _CALL_FIELDS: Final = frozenset({"type", "id", "name", "input"})
@@ -30,6 +29,10 @@ _DIRECT: Final = {"caller": {"type": "direct"}}
 class Block(Protocol):
     name: str
     """For a person: the block that was never ended."""
+
+    @property
+    def seam(self) -> ProviderState | None:
+        """What keeps it apart from a block of the same kind after it, if nothing does yet."""
 
     def grow(self, delta: Delta, data: bytes, out: list[Event]) -> None:
         """`data` is the frame that brought the delta."""
@@ -43,8 +46,9 @@ class TextBlock:
     def __init__(self, block: dict[str, Any], out: list[Event]) -> None:
         # tests/wire/messages/lenient_surrogates.sse
         self._halves = Halves()
-        self._cited = isinstance(block.get("citations"), list)
         self._citations = objects(block.get("citations"))
+        self._cited = isinstance(block.get("citations"), list)
+        self._said = False
         self._say(string(block.get("text")), out)
 
     def grow(self, delta: Delta, data: bytes, out: list[Event]) -> None:
@@ -57,12 +61,22 @@ class TextBlock:
         if rest := self._halves.rest():
             out.append(TextDelta(rest))
         if self._cited or self._citations:
-            # Also where there are none: the text after this is another block's.
-            out.append(ProviderState("messages", {"type": CITATIONS, "citations": self._citations}))
+            out.append(_cites(self._citations))
+            self._said = False
+
+    @property
+    def seam(self) -> ProviderState | None:
+        # What the next one cites is not for this one: tests/wire/messages/cited_after_uncited.sse
+        return _cites([]) if self._said else None
 
     def _say(self, text: str, out: list[Event]) -> None:
         if text := self._halves.join(text):
+            self._said = True
             out.append(TextDelta(text))
+
+
+def _cites(citations: list[dict[str, Any]]) -> ProviderState:
+    return ProviderState("messages", {"type": CITATIONS, "citations": citations})
 
 
 class ThinkingBlock:
@@ -71,6 +85,7 @@ class ThinkingBlock:
     def __init__(self, block: dict[str, Any], out: list[Event]) -> None:
         self._halves = Halves()
         self._signature = string(block.get("signature"))
+        self._thought = False
         self._think(string(block.get("thinking")), out)
 
     def grow(self, delta: Delta, data: bytes, out: list[Event]) -> None:
@@ -83,28 +98,41 @@ class ThinkingBlock:
         if rest := self._halves.rest():
             out.append(ReasoningDelta(rest))
         if self._signature:
-            out.append(ProviderState("messages", {"signature": self._signature}, of="reasoning"))
+            out.append(_signed(self._signature))
+
+    @property
+    def seam(self) -> ProviderState | None:
+        # Else a seal that comes next would be taken for this one's: tests/wire/messages/redacted_after_unsigned.sse
+        return _signed("") if self._thought and not self._signature else None
 
     def _think(self, text: str, out: list[Event]) -> None:
         if text := self._halves.join(text):
+            self._thought = True
             out.append(ReasoningDelta(text))
+
+
+def _signed(signature: str) -> ProviderState:
+    return ProviderState("messages", {"signature": signature}, of="reasoning")
 
 
 class RedactedBlock:
     name = "redacted_thinking"
+    seam = None
 
     def __init__(self, block: dict[str, Any]) -> None:
-        self._data = block.get("data")
+        self._data = string(block.get("data"))
 
     def grow(self, delta: Delta, data: bytes, out: list[Event]) -> None:
         """It comes whole."""
 
     def end(self, out: list[Event]) -> None:
-        out.append(ProviderState("messages", {"data": self._data}, of="reasoning"))
+        if self._data:
+            out.append(ProviderState("messages", {"data": self._data}, of="reasoning"))
 
 
 class CallBlock:
     name = "tool_use"
+    seam = None
 
     def __init__(self, block: dict[str, Any], index: int, id: str, out: list[Event]) -> None:
         self._index = index
@@ -133,6 +161,8 @@ class CallBlock:
 
 class OpaqueBlock:
     """A hosted tool's call or result, or what was not known when this was written."""
+
+    seam = None
 
     def __init__(self, block: dict[str, Any]) -> None:
         self.name = string(block.get("type"))

@@ -21,7 +21,7 @@ from headwater.conversation import (
 )
 from headwater.dialects.messages.block import CITATIONS
 from headwater.dialects.messages.write import IMAGE_TYPES
-from headwater.dialects.parsing import convert
+from headwater.dialects.parsing import convert, unsupported
 from headwater.errors import CallerError
 
 Role = Literal["user", "assistant", "system"]
@@ -89,7 +89,7 @@ class _Thinking(_Wire):
 
 
 class _Redacted(_Wire):
-    data: str
+    data: Annotated[str, Meta(min_length=1)]
     type: Literal["redacted_thinking"]
 
 
@@ -101,8 +101,11 @@ def read_cache(control: CacheControl | None) -> Cache | None:
 
 
 def read_texts(content: str | list[TextBlock]) -> tuple[Text, ...]:
+    """Of a system prompt."""
     if isinstance(content, str):
         return (Text(content),)
+    if any(block.citations for block in content):
+        raise unsupported("system.citations", "a system prompt cites nothing.")
     return tuple(Text(block.text, cache=read_cache(block.cache_control)) for block in content)
 
 
@@ -130,7 +133,7 @@ def _user_messages(blocks: list[dict[str, Any]], paths: list[str]) -> list[Messa
         if block.get("type") == "tool_result":
             messages.append(_tool_output(convert(block, _ToolResult, path), path))
         else:
-            said.append(_visible(block, path))
+            said += _visible(block, path)
     # The results are the answer to the turn before, and come first: the dialect demands it.
     return [*messages, User(tuple(said))] if said or not messages else messages
 
@@ -140,22 +143,31 @@ def _tool_output(result: _ToolResult, path: str) -> ToolOutput:
     if isinstance(result.content, str):
         parts = (Text(result.content),) if result.content else ()
     elif result.content is not None:
-        parts = tuple(_visible(block, f"{path}.content[{n}]") for n, block in enumerate(result.content))
+        parts = tuple(
+            part for n, block in enumerate(result.content) for part in _visible(block, f"{path}.content[{n}]")
+        )
     return ToolOutput(result.tool_use_id, parts, result.is_error or False, read_cache(result.cache_control))
 
 
-def _visible(block: dict[str, Any], path: str) -> Text | Image | Opaque:
+def _visible(block: dict[str, Any], path: str) -> Iterator[Text | Image | Opaque]:
     match block.get("type"):
         case "text":
-            text = convert(block, TextBlock, path)
-            return Text(text.text, cache=read_cache(text.cache_control))
+            yield from _text(block, path)
         case "image":
             image = convert(block, _ImageBlock, path)
-            return Image(_url(image.source, path), cache=read_cache(image.cache_control))
+            yield Image(_url(image.source, path), cache=read_cache(image.cache_control))
         case str(kind) if kind in _OPAQUE_INPUT:
-            return Opaque("messages", block)
+            yield Opaque("messages", block)
         case kind:
             raise _unknown(kind, path)
+
+
+def _text(block: dict[str, Any], path: str) -> Iterator[Text | Opaque]:
+    """With what it cites, which stands in its block here."""
+    text = convert(block, TextBlock, path)
+    yield Text(text.text, cache=read_cache(text.cache_control))
+    if text.citations:
+        yield Opaque("messages", {"type": CITATIONS, "citations": text.citations})
 
 
 def _url(source: _Source, path: str) -> str:
@@ -175,11 +187,7 @@ def _url(source: _Source, path: str) -> str:
 def _assistant_parts(block: dict[str, Any], path: str) -> Iterator[Text | Reasoning | ToolCall | Opaque]:
     match block.get("type"):
         case "text":
-            text = convert(block, TextBlock, path)
-            if text.text:
-                yield Text(text.text, cache=read_cache(text.cache_control))
-            if text.citations:
-                yield Opaque("messages", {"type": CITATIONS, "citations": text.citations})
+            yield from (part for part in _text(block, path) if not isinstance(part, Text) or part.text)
         case "thinking":
             yield _reasoning(convert(block, _Thinking, path))
         case "redacted_thinking":

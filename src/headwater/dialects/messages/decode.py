@@ -6,9 +6,9 @@ Says what it saw; how the stream ended is the judge's to say.
 from collections.abc import Callable
 from typing import Any, Final
 
+from headwater.dialects.base import STOP
 from headwater.dialects.lenient import load, load_body, load_object, mended_all, object_or_none, objects, string
 from headwater.dialects.messages.block import (
-    STOP,
     Block,
     CallBlock,
     OpaqueBlock,
@@ -23,6 +23,7 @@ from headwater.dialects.messages.stream import (
     read_lenient,
     read_stream_error,
     read_usage,
+    usage_details,
 )
 from headwater.errors import FrameUnreadable
 from headwater.events import Event, ProviderState, Usage, UsageReported
@@ -45,6 +46,10 @@ FINISHES: Final[dict[str, Finish]] = {
 }
 
 
+# By its type, the kind of block that one would be taken for a part of.
+_ALIKE: Final = {"text": "text", "thinking": "thinking", "redacted_thinking": "thinking"}
+
+
 class MessagesDecoder:
     def __init__(self, call_id_prefix: str) -> None:
         self.evidence = Evidence()
@@ -52,6 +57,7 @@ class MessagesDecoder:
         self._ids: dict[str, int] = {}
         self._open: dict[int, Block] = {}
         """The blocks that have not ended, by the upstream's index."""
+        self._last: Block | None = None
         self._usage: dict[str, Any] = {}
         self._reported: Usage | None = None
 
@@ -96,6 +102,9 @@ class MessagesDecoder:
             self._never_ended(block)
         self._report(out)
 
+    def around_text(self, data: bytes) -> None:
+        """Each frame is told to its block."""
+
     # -------------------------------------------------------------- the message
 
     def _on_message_start(self, event: StreamEvent, data: bytes, out: list[Event]) -> None:
@@ -115,9 +124,13 @@ class MessagesDecoder:
     def _finished(self, delta: Delta, out: list[Event]) -> None:
         if delta.stop_reason:
             self.evidence.finished(delta.stop_reason, FINISHES)
-        known = {"stop_sequence": delta.stop_sequence, "stop_details": delta.stop_details}
+        known = {
+            "stop_sequence": delta.stop_sequence,
+            "stop_details": delta.stop_details,
+            "usage": usage_details(self._usage) if delta.stop_reason else None,
+        }
         if told := {name: value for name, value in known.items() if value}:
-            # A client of this dialect is told which stop sequence it was; no other has a place for that.
+            # For clients of this dialect: no other has a place for it.
             out.append(ProviderState("messages", {"type": STOP, **told}))
 
     def _note_usage(self, usage: Any) -> None:
@@ -167,7 +180,15 @@ class MessagesDecoder:
             self._delivered(before, out)
 
     def _begin(self, block: dict[str, Any], out: list[Event]) -> Block | None:
-        match block.get("type"):
+        kind = string(block.get("type"))
+        last = self._last
+        if last is not None and last.seam is not None and _ALIKE.get(kind) == last.name:
+            out.append(last.seam)
+        self._last = self._new(kind, block, out)
+        return self._last
+
+    def _new(self, kind: str, block: dict[str, Any], out: list[Event]) -> Block | None:
+        match kind:
             case "text":
                 return TextBlock(block, out)
             case "thinking":

@@ -10,11 +10,13 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from headwater.conversation import ToolCall
+from headwater.dialects import base
 from headwater.dialects.base import NOT_CARRIED, Head, noted
 from headwater.dialects.messages import block
 from headwater.dialects.messages.answer import error_body, message_body, stop_body
+from headwater.dialects.messages.held import Arguments, Held, HeldCall
 from headwater.dialects.messages.stream import write_usage
-from headwater.dialects.messages.write import call_block, is_object, redacted_block, text_block, thinking_block
+from headwater.dialects.messages.write import call_block, redacted_block, text_block, thinking_block
 from headwater.dialects.totals import Totals
 from headwater.events import (
     AttemptStarted,
@@ -59,9 +61,8 @@ class MessagesEncoder:
         """Built once a block: a token's event is this, its text, and a constant end."""
         self._call = -1
         """Which call the open block is, if it is one."""
-        self._arguments: list[str] = []
-        self._held: list[Event] = []
-        """What came while a call was open that it is no part of."""
+        self._arguments = Arguments()
+        self._held = Held()
 
     def encode(self, event: Event) -> bytes:
         match event:
@@ -71,7 +72,7 @@ class MessagesEncoder:
                 return b"%b%b%b" % (self._delta_start, _json(text), _DELTA_END)
             case TextDelta() | ReasoningDelta() | ToolArgsDelta() | ToolCallStarted() | ToolCallEnded():
                 return self._in_turn(event)
-            case ProviderState(dialect="messages"):
+            case ProviderState():
                 return self._in_turn(event)
             case UsageReported(usage=usage):
                 self._totals.report(usage)
@@ -93,9 +94,8 @@ class MessagesEncoder:
         match outcome:
             case Completed(reason=reason) | Incomplete(reason=reason):
                 stop = stop_body(reason, self._stop)
-                body = {"type": "message_delta", "delta": stop, "usage": write_usage(self._totals.total())} | noted(
-                    self._notes
-                )
+                usage = write_usage(self._totals.total(), self._stop.get("usage"))
+                body = {"type": "message_delta", "delta": stop, "usage": usage} | noted(self._notes)
                 return b"%b%bevent: message_delta\ndata: %b\n\n%b" % (
                     self._begin(),
                     self._flush(),
@@ -103,8 +103,7 @@ class MessagesEncoder:
                     b'event: message_stop\ndata: {"type":"message_stop"}\n\n',
                 )
             case Stopped() | Failed() | Interrupted():
-                # An open block stays open, and what waits for it unsaid: to close it would say that it was whole.
-                return b"event: error\ndata: %b\n\n" % _json(error_body(outcome))
+                return b"%bevent: error\ndata: %b\n\n" % (self._last_words(), _json(error_body(outcome)))
             case unreachable:
                 assert_never(unreachable)
 
@@ -115,25 +114,42 @@ class MessagesEncoder:
         if self._open != "tool_use":
             return self._write(event)
         if isinstance(event, ToolArgsDelta) and event.index == self._call:
-            self._arguments.append(event.text)
+            self._arguments.add(event.text)
             return self._delta(event.text)
         if isinstance(event, ToolCallEnded) and event.index == self._call:
             return self._close() + self._release()
-        self._held.append(event)
+        self._held.add(event)
         # Of a dialect that ends no single call: what is an object by now can't be gone on with.
-        if self._arguments and self._arguments[-1].rstrip().endswith("}") and is_object("".join(self._arguments)):
-            return self._close() + self._release()
-        return b""
+        return self._close() + self._release() if self._arguments.are_whole() else b""
 
     def _release(self) -> bytes:
-        held, self._held = self._held, []
-        return b"".join([self._in_turn(event) for event in held])
+        """All that waits, up to a call that is not whole."""
+        written = []
+        while self._open != "tool_use" and (item := self._held.take()) is not None:
+            written.append(self._write_call(item) if isinstance(item, HeldCall) else self._write(item))
+        return b"".join(written)
+
+    def _write_call(self, call: HeldCall) -> bytes:
+        opened = self._write(call.started)
+        for text in call.arguments:
+            self._arguments.add(text)
+        written = opened + b"".join(map(self._delta, call.arguments))
+        done = call.ended or (self._held and self._arguments.are_whole())
+        return written + self._close() if done else written
 
     def _flush(self) -> bytes:
         written = [self._close()]
         while self._held:
             written += [self._release(), self._close()]
         return b"".join(written)
+
+    def _last_words(self) -> bytes:
+        """What waited for a call, beside it: to close the call would say that it was whole."""
+        words = list(self._held.words())
+        if words:
+            self._open = None
+            self._blocks += 1
+        return b"".join(map(self._write, words))
 
     # ------------------------------------------------------------------ blocks
 
@@ -145,14 +161,27 @@ class MessagesEncoder:
                 return self._into("thinking", thinking_block("", "")) + self._delta(text)
             case ToolCallStarted(index=index, id=id, name=name, extra=extra):
                 self._call = index
-                self._arguments = []
+                self._arguments = Arguments()
                 return self._into("tool_use", {**(extra or {}), **call_block(ToolCall(id, name, ""))})
+            case ProviderState(dialect="messages"):
+                return self._write_state(event)
+            case ProviderState(of="reasoning"):
+                # Another dialect's thought ends here, and so does its message: what comes next is no part of it.
+                return self._close() if self._open == "thinking" else b""
+            case ProviderState(dialect="responses", data={"type": "message"}):
+                return self._close() if self._open == "text" else b""
+            case _:
+                # Another dialect's; or the rest of a call that was whole already: white space, by the rules of JSON.
+                return b""
+
+    def _write_state(self, event: ProviderState) -> bytes:
+        match event:
             case ProviderState(of="reasoning", data={"signature": signature}):
                 opened = self._into("thinking", thinking_block("", ""))
                 return opened + self._other_delta("signature_delta", "signature", signature) + self._close()
             case ProviderState(of="reasoning", data={"data": data}):
                 return self._whole_block(redacted_block(data))
-            case ProviderState(data={"type": block.STOP} as data):
+            case ProviderState(data={"type": base.STOP} as data):
                 self._stop = data
                 return b""
             case ProviderState(data={"type": block.CITATIONS, "citations": citations}):
@@ -160,11 +189,8 @@ class MessagesEncoder:
                     return b""
                 cited = [self._other_delta("citations_delta", "citation", citation) for citation in citations]
                 return b"".join(cited) + self._close()
-            case ProviderState(of="message", data=data):
-                return self._whole_block(data)
             case _:
-                # The rest of a call that was whole already: white space, by the rules of JSON.
-                return b""
+                return self._whole_block(event.data)
 
     def _into(self, type: str, content: dict[str, Any]) -> bytes:
         """Opens a block of this type, unless one is open."""
@@ -204,7 +230,8 @@ class MessagesEncoder:
         if self._begun:
             return b""
         self._begun = True
-        message = message_body(self._head, [], {"stop_reason": None, "stop_sequence": None}, self._totals.total())
+        usage = write_usage(self._totals.total())
+        message = message_body(self._head, [], {"stop_reason": None, "stop_sequence": None}, usage)
         return b"event: message_start\ndata: %b\n\n" % _json({"type": "message_start", "message": message})
 
 

@@ -124,6 +124,7 @@ _decoder = msgspec.json.Decoder(MessagesRequest)
 def parse_request(body: bytes) -> Ask:
     wire = parse(_decoder, body)
     tools = [_tool(tool, f"tools[{n}]") for n, tool in enumerate(wire.tools or ())]
+    _check_names([tool.name for tool in tools])
     extras = _extras(wire)
     request = Request(
         messages=_messages(wire),
@@ -170,6 +171,14 @@ def _tool(wire: dict[str, Any], path: str) -> Tool:
     )
 
 
+def _check_names(names: list[str]) -> None:
+    places = {name: place for place, name in enumerate(names)}
+    for place, name in enumerate(names):
+        if places[name] != place:
+            message = f"'tools' has '{name}' more than once: names must be unique."
+            raise CallerError(message, param=f"tools[{places[name]}].name")
+
+
 def _tool_choice(choice: _Choice | None, names: list[str]) -> ToolChoice | None:
     if choice is None:
         return None
@@ -208,18 +217,23 @@ def _parameters(wire: MessagesRequest) -> Parameters:
 def _effort(wire: MessagesRequest) -> Effort | None:
     """For an upstream of another dialect: one of this gets the client's own words, from the extras."""
     thinking = wire.thinking
+    if thinking is not None and thinking.type == "enabled":
+        _check_budget(thinking, wire.max_tokens)
     if thinking is not None and thinking.type == "disabled":
         return "none"
     if wire.output_config is not None and wire.output_config.effort is not None:
-        return "xhigh" if wire.output_config.effort == "max" else wire.output_config.effort
-    if thinking is None or thinking.type != "enabled":
+        return wire.output_config.effort
+    if thinking is None or thinking.budget_tokens is None:
         return None
+    return "low" if thinking.budget_tokens < 4096 else "medium" if thinking.budget_tokens < 16384 else "high"
+
+
+def _check_budget(thinking: _Thinking, max_tokens: int) -> None:
     if thinking.budget_tokens is None:
         raise CallerError("'thinking.budget_tokens' is missing.", param="thinking.budget_tokens")
-    if thinking.budget_tokens >= wire.max_tokens:
+    if thinking.budget_tokens >= max_tokens:
         message = "'thinking.budget_tokens' must be less than 'max_tokens'."
         raise CallerError(message, param="thinking.budget_tokens")
-    return "low" if thinking.budget_tokens < 4096 else "medium" if thinking.budget_tokens < 16384 else "high"
 
 
 def _output(wire: MessagesRequest) -> OutputFormat:

@@ -100,6 +100,22 @@ def read_stream_error(error: Any) -> ErrorObject:
 # ----------------------------------------------------------------------- usage
 
 
+_COUNTED: Final = frozenset(
+    {
+        "input_tokens",
+        "output_tokens",
+        "cache_creation_input_tokens",
+        "cache_read_input_tokens",
+        "output_tokens_details",
+    }
+)
+
+
+def usage_details(usage: dict[str, Any]) -> dict[str, Any]:
+    """What `read_usage` has no place for: the tier, the hosted tools' use, how long what was cached will live."""
+    return {name: mended_all(value) for name, value in usage.items() if name not in _COUNTED}
+
+
 def read_usage(usage: dict[str, Any]) -> Usage:
     """Of all reports so far, the later over the earlier. A count of 0 is no count: see `write_usage`."""
     fresh = count(usage.get("input_tokens"))
@@ -118,7 +134,7 @@ def read_usage(usage: dict[str, Any]) -> Usage:
     )
 
 
-def write_usage(usage: Usage) -> dict[str, Any]:
+def write_usage(usage: Usage, details: dict[str, Any] | None = None) -> dict[str, Any]:
     """The first two are numbers in every client's types: where we know none, they are 0, which no real count is."""
     cached, cache_write = usage.cached_tokens, usage.cache_write_tokens
     counts = {
@@ -130,4 +146,4 @@ def write_usage(usage: Usage) -> dict[str, Any]:
     written: dict[str, Any] = {name: tokens for name, tokens in counts.items() if tokens is not None}
     if usage.reasoning_tokens is not None:
         written["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
-    return written
+    return written | (details or {})

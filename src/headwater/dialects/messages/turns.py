@@ -6,6 +6,7 @@ put otherwise is noted.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final, Literal, assert_never
 
 from msgspec import Struct, field
@@ -24,8 +25,9 @@ from headwater.conversation import (
     ToolOutput,
     User,
 )
+from headwater.dialects.base import STOP
 from headwater.dialects.history import NOTHING_SAID, plain_name, settled
-from headwater.dialects.messages.block import CITATIONS, STOP
+from headwater.dialects.messages.block import CITATIONS
 from headwater.dialects.messages.write import (
     cached,
     call_block,
@@ -39,7 +41,8 @@ _ID: Final = re.compile(r"[a-zA-Z0-9_-]+")
 MAX_NAME_CHARS: Final = 128
 _SERVER_CALLS: Final = frozenset({"server_tool_use", "mcp_tool_use"})
 _THINKING: Final = ("thinking", "redacted_thinking")
-_CALL_EXTRAS: Final = ("caller", "toolset_name")
+CALL_EXTRAS: Final = ("caller", "toolset_name")
+"""What a call may have besides: any other field is refused."""
 _NO_OUTPUT: Final = "(no output)"
 _NO_IMAGE: Final = "(An image was here that can't be shown to this model.)"
 
@@ -80,7 +83,7 @@ def write_history(request: Request, target: Target) -> History:
                 # A later one comes in front, too: it loses its place; as a user's it would lose its authority.
                 history.system += [block for part in parts for block in _visible(part)]
             case User(parts=parts):
-                history.turn("user").blocks += [block for part in parts for block in _visible(part)]
+                history.turn("user").blocks += _all_visible(parts)
             case ToolOutput():
                 _add_result(message, history)
             case Assistant():
@@ -109,9 +112,25 @@ def _visible(part: Text | Image | Opaque) -> list[Block]:
             assert_never(unreachable)
 
 
+def _all_visible(parts: Sequence[Text | Image | Opaque]) -> list[Block]:
+    blocks: list[Block] = []
+    for n, part in enumerate(parts):
+        if isinstance(part, Opaque) and part.data.get("type") == CITATIONS:
+            _cite(blocks, parts[n - 1] if n else None, part)
+        else:
+            blocks += _visible(part)
+    return blocks
+
+
+def _cite(blocks: list[Block], before: object, citations: Opaque) -> None:
+    """What a text cites comes after it; a blank one was not written."""
+    if citations.data["citations"] and isinstance(before, Text) and before.text.strip():
+        blocks[-1]["citations"] = citations.data["citations"]
+
+
 def _add_result(output: ToolOutput, history: History) -> None:
     turn = history.turn("user")
-    content = [block for part in output.parts for block in _visible(part)]
+    content = _all_visible(output.parts)
     result: Block = {"type": "tool_result", "tool_use_id": output.call_id}
     if output.is_error:
         # A failure is told in words, and in some: its images follow the results.
@@ -125,28 +144,28 @@ def _add_result(output: ToolOutput, history: History) -> None:
 
 def _assistant(message: Assistant, target: Target, declared: list[str]) -> list[Block]:
     blocks: list[Block] = []
-    for part in message.parts:
+    ours = message.origin in (None, target.origin)
+    for n, part in enumerate(message.parts):
         match part:
             case Text(text=text, cache=cache):
                 if text.strip():
                     blocks.append(cached(text_block(text), cache))
-            case Reasoning(text=text, dialect="messages", state={"signature": signature}):
+            case Reasoning(text=text, dialect="messages", state={"signature": str(signature)}) if signature and ours:
                 blocks.append(thinking_block(text, signature))
-            case Reasoning(dialect="messages", state={"data": data}):
+            case Reasoning(dialect="messages", state={"data": data}) if ours:
                 blocks.append(redacted_block(data))
             case Reasoning():
-                # Nobody signed it: the provider would not believe that it is its own.
+                # It was not this provider who signed it: it would not believe that it is its own.
                 pass
             case ToolCall(cache=cache, extra=extra):
                 named = call_block(replace(part, name=plain_name(part.name, declared, MAX_NAME_CHARS)))
-                if extra and message.origin in (None, target.origin):
-                    named |= {key: extra[key] for key in _CALL_EXTRAS if key in extra}
+                if extra and ours:
+                    named |= {key: extra[key] for key in CALL_EXTRAS if key in extra}
                 blocks.append(cached(named, cache))
             case Opaque(dialect="messages", data={"type": str(type)} as data) if type not in (STOP, CITATIONS):
                 blocks.append(data)
-            case Opaque(dialect="messages", data={"citations": [_, *_] as citations}):
-                if blocks and blocks[-1]["type"] == "text":
-                    blocks[-1]["citations"] = citations
+            case Opaque(dialect="messages", data={"citations": _}):
+                _cite(blocks, message.parts[n - 1] if n else None, part)
             case Opaque():
                 # Another dialect's, or of how an answer ended: neither is part of what was said.
                 pass

@@ -6,11 +6,12 @@ Says what it saw; how the stream ended is the judge's to say.
 from collections.abc import Callable
 from typing import Any, Final
 
+from headwater.dialects.base import STOP
 from headwater.dialects.lenient import Halves, load, load_body, mended, mended_all, object_or_none, objects, string
 from headwater.dialects.responses.frame import StreamEvent, read_event, read_lenient, read_usage
 from headwater.dialects.responses.received import Field, Received
 from headwater.errors import FrameUnreadable
-from headwater.events import Event, TextDelta, UsageReported
+from headwater.events import Event, ProviderState, UsageReported
 from headwater.judge import Evidence, Finish, read_error
 from headwater.sse import Frame
 
@@ -27,13 +28,17 @@ _TEXT: Final = "response.output_text.delta"
 _PART_FIELD: Final[dict[str, Field]] = {"output_text": "text", "refusal": "refusal", "reasoning_text": "content"}
 
 
+_Place = tuple[str, int | str, int, int]
+
+
 class ResponsesDecoder:
     def __init__(self, call_id_prefix: str) -> None:
         self.evidence = Evidence()
         self._received = Received(call_id_prefix)
         self._usage: dict[str, Any] | None = None
-        self._halves = Halves()
-        """The first half of a character that was cut in two: tests/wire/responses/lenient_surrogates.sse"""
+        self._halves: dict[_Place, tuple[Halves, StreamEvent]] = {}
+        """First halves of characters that were cut in two, with the deltas that brought them:
+        tests/wire/responses/lenient_surrogates.sse, lenient_surrogates_apart.sse"""
 
     def feed(self, frame: Frame, out: list[Event]) -> None:
         if frame.data == b"[DONE]":
@@ -47,13 +52,11 @@ class ResponsesDecoder:
             lenient = True
         # The type only in the frame's name: tests/wire/responses/types_in_event_names.sse
         type = event.type = event.type or frame.event or ""
+        if lenient or self._halves:
+            self._join_halves(event)
         if type == _TEXT:
-            if lenient or self._halves.half:
-                event.delta = self._halves.join(event.delta)
-            self._received.say(event, "text", event.content_index, out)
+            self._received.say_text(event, out)
         elif handler := _HANDLERS.get(type):
-            if lenient:
-                event.delta = mended(event.delta)
             handler(self, event, out)
         elif event.object == "response":
             # The final object, bare: tests/wire/responses/final_bare.sse
@@ -68,12 +71,36 @@ class ResponsesDecoder:
             raise FrameUnreadable("JSON that is no response", body)
 
     def end(self, out: list[Event]) -> None:
-        if rest := self._halves.rest():
-            out.append(TextDelta(rest))
+        for halves, event in [*self._halves.values()]:
+            event.delta = halves.rest()
+            _HANDLERS[event.type](self, event, out)
         if self._usage is not None:
             out.append(UsageReported(read_usage(self._usage)))
 
+    def _join_halves(self, event: StreamEvent) -> None:
+        """Of one part only: what belongs to another may come in between."""
+        if event.type in _DELTAS:
+            place = (event.type, event.key, event.content_index, event.summary_index)
+            halves, _ = self._halves.pop(place, (Halves(), event))
+            event.delta = halves.join(event.delta)
+            if halves.half:
+                self._halves[place] = (halves, event)
+        elif event.type in _HANDLERS:
+            # Whole again, in what comes now.
+            ends_all = bool((event.response or {}).get("output"))
+            self._halves = {
+                place: pending
+                for place, pending in self._halves.items()
+                if not ends_all and pending[1].key != event.key
+            }
+
+    def around_text(self, data: bytes) -> None:
+        """Each frame has a number of its own."""
+
     # -------------------------------------------------------------- handlers
+
+    def _text(self, event: StreamEvent, out: list[Event]) -> None:
+        self._received.say_text(event, out)
 
     def _refusal(self, event: StreamEvent, out: list[Event]) -> None:
         self._received.say(event, "refusal", event.content_index, out)
@@ -124,6 +151,8 @@ class ResponsesDecoder:
         """The final object. Whatever in it speaks against success outweighs what speaks for it."""
         self._usage = object_or_none(response.get("usage"))
         self._received.all_done(objects(response.get("output")), out)
+        if tier := mended(string(response.get("service_tier"))):
+            out.append(ProviderState("responses", {"type": STOP, "service_tier": tier}))
         evidence = self.evidence
         words = [word for word in (word, string(response.get("status"))) if word]
         reason = string((object_or_none(response.get("incomplete_details")) or {}).get("reason"))
@@ -141,6 +170,7 @@ class ResponsesDecoder:
 
 
 _HANDLERS: Final[dict[str, Callable[[ResponsesDecoder, StreamEvent, list[Event]], None]]] = {
+    _TEXT: ResponsesDecoder._text,
     "response.output_text.done": ResponsesDecoder._text_done,
     "response.refusal.delta": ResponsesDecoder._refusal,
     "response.refusal.done": ResponsesDecoder._refusal_done,
@@ -161,3 +191,4 @@ _HANDLERS: Final[dict[str, Callable[[ResponsesDecoder, StreamEvent, list[Event]]
     "response.failed": ResponsesDecoder._ended,
     "response.cancelled": ResponsesDecoder._ended,
 }
+_DELTAS: Final = frozenset(name for name in _HANDLERS if name.endswith(".delta"))

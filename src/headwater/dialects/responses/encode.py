@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
 from headwater.dialects import endings
-from headwater.dialects.base import NOT_CARRIED, Head, Whole
+from headwater.dialects.base import NOT_CARRIED, STOP, Head, Whole
 from headwater.dialects.responses.output import Output
 from headwater.dialects.responses.resource import Resource, suffix, write_usage
 from headwater.events import (
@@ -54,11 +54,14 @@ class ResponsesEncoder:
         """Of turns before this one."""
         self._usage: Usage | None = None
         self._notes: list[str] = []
+        self._tier: str | None = None
+        """That the upstream served it in, if it said so."""
 
     def encode(self, event: Event) -> bytes:
+        if type(event) is TextDelta and self._begun and not event.refusal:
+            # Nearly every event there is, and a match takes 0.1 µs more.
+            return self._output.grow("text", event.text)
         match event:
-            case TextDelta(text=text, refusal=False) if self._begun:
-                return self._output.grow("text", text)
             case TextDelta(text=text, refusal=refusal):
                 return self._begin() + self._output.grow("refusal" if refusal else "text", text)
             case ReasoningDelta(text=text):
@@ -99,7 +102,13 @@ class ResponsesEncoder:
             error=verdict.error,
             reason=verdict.reason,
             notes=self._notes,
+            tier=self._tier,
         )
+
+    def so_far(self) -> msgspec.Raw:
+        """The response object while it goes on, with what has come by now. The last thing to be asked of this one."""
+        self._output.close("incomplete")
+        return self._resource.write("in_progress", self._output.items, self._total(), notes=self._notes)
 
     def _begin(self) -> bytes:
         if self._begun:
@@ -116,6 +125,9 @@ class ResponsesEncoder:
             sealed = event.data.get("encrypted_content") if ours else None
             return (self._begin() if sealed else b"") + self._output.seal(sealed)
         if not ours:
+            return b""
+        if event.data.get("type") == STOP:
+            self._tier = event.data.get("service_tier")
             return b""
         if event.data.get("type") == "message":
             return self._output.note(event.data)
@@ -180,7 +192,7 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
     """What the stream of the same answer would have added up to."""
     encoder = ResponsesEncoder(head)
     noticed = [Notice(NOT_CARRIED, note) for note in notes]
-    for event in [*_events(message, outcome), *noticed, UsageReported(usage), RunEnded(outcome)]:
+    for event in [*events_of(message, outcome), *noticed, UsageReported(usage), RunEnded(outcome)]:
         encoder.encode(event)
     status = endings.status(outcome)
     response = encoder.resource(outcome)
@@ -194,7 +206,7 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
             assert_never(unreachable)
 
 
-def _events(message: Assistant, outcome: Outcome) -> Iterator[Event]:
+def events_of(message: Assistant, outcome: Outcome) -> Iterator[Event]:
     """A message as the events that it came from, or might have."""
     calls = 0
     for part in message.parts:

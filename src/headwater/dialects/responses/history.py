@@ -6,6 +6,7 @@ another upstream stay away. Ids of items are its own: ours are not sent.
 """
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, Final, assert_never
 
 from headwater.conversation import (
@@ -22,7 +23,8 @@ from headwater.conversation import (
     User,
 )
 from headwater.dialects.history import NOTHING_SAID, plain_name, settled
-from headwater.dialects.responses.reasoning import rebuilt
+from headwater.dialects.responses.pairs import unpaired
+from headwater.dialects.responses.reasoning import is_sealed, rebuilt
 
 Item = dict[str, Any]
 
@@ -30,12 +32,12 @@ _CALL_ID_CHARS: Final = 64
 # Said in another way: a note on a message, and the output of a call.
 _NOT_AGAIN: Final = frozenset({"message", "function_call_output"})
 # What this dialect itself may add to a call; other fields go to nobody but the upstream that they came from.
-_CALL_EXTRAS: Final = ("namespace", "caller", "async")
+CALL_EXTRAS: Final = ("namespace", "caller", "async")
 
 
 def write_input(messages: Sequence[Message], target: Target, declared: Sequence[str] = ()) -> list[Item]:
     """`declared`: the names of the request's own tools, which stay as they are."""
-    history = _History(target, declared)
+    history = _History(target, declared, _alone(messages))
     for message in settled(messages, lambda _, id: 0 < len(id) <= _CALL_ID_CHARS):
         history.add(message)
     # An item that stands twice (a history put together from two) is refused: its id is taken.
@@ -46,9 +48,16 @@ def write_input(messages: Sequence[Message], target: Target, declared: Sequence[
     return list(by_id.values()) or [{"type": "message", "role": "user", "content": NOTHING_SAID}]
 
 
+def _alone(messages: Sequence[Message]) -> set[int]:
+    """By identity: items that may not be sent without others that are not there."""
+    items = [part.data for message in messages for part in message.parts if isinstance(part, Opaque)]
+    return {id(items[place]) for place in unpaired(items)}
+
+
 class _History:
-    def __init__(self, target: Target, declared: Sequence[str]) -> None:
+    def __init__(self, target: Target, declared: Sequence[str], alone: set[int]) -> None:
         self._origin = target.origin
+        self._alone = alone
         self._declared = declared
         self.items: list[Item] = []
 
@@ -76,14 +85,14 @@ class _History:
         thoughts: list[Item] = []
         texts: list[Text] = []
         for part in message.parts:
-            if texts and not isinstance(part, Text):
-                note = _note(part) if ours else {}
-                self.items += [*thoughts, _said(texts) | note]
+            if texts and _ends_text(part):
+                note, annotations = _note(part) if ours else ({}, [])
+                self.items += [*thoughts, _said(texts, annotations) | note]
                 thoughts, texts = [], []
             match part:
                 case Text(text=text):
                     texts += [part] if text else []
-                case Reasoning(text=text, dialect="responses", state=dict(state)) if ours:
+                case Reasoning(text=text, dialect="responses", state=dict(state)) if ours and is_sealed(state):
                     # The seal is bound to the id that its upstream gave it: with any other one it is
                     # refused, without one it is taken.
                     thoughts += [rebuilt(text, state if own else _without_id(state))]
@@ -92,7 +101,7 @@ class _History:
                 case ToolCall():
                     self.items += [*thoughts, _call(part, own, self._declared)]
                     thoughts = []
-                case Opaque(dialect="responses", data=data) if ours and str(data.get("type")) not in _NOT_AGAIN:
+                case Opaque(dialect="responses", data=data) if ours and self._is_sent(data):
                     self.items += [*thoughts, data]
                     thoughts = []
                 case Opaque():
@@ -102,9 +111,12 @@ class _History:
         if texts:
             self.items += [*thoughts, _said(texts)]
 
+    def _is_sent(self, item: Item) -> bool:
+        return str(item.get("type")) not in _NOT_AGAIN and id(item) not in self._alone
+
 
 def _call(call: ToolCall, own: bool, declared: Sequence[str]) -> Item:
-    extra = {name: value for name, value in (call.extra or {}).items() if own or name in _CALL_EXTRAS}
+    extra = {name: value for name, value in (call.extra or {}).items() if own or name in CALL_EXTRAS}
     name = plain_name(call.name, declared)
     return {**extra, "type": "function_call", "call_id": call.id, "name": name, "arguments": call.arguments}
 
@@ -113,21 +125,33 @@ def _without_id(state: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in state.items() if name != "id"}
 
 
-def _note(part: Reasoning | ToolCall | Opaque) -> dict[str, Any]:
-    """What this dialect has noted of the message before it."""
+def _ends_text(part: Text | Reasoning | ToolCall | Opaque) -> bool:
+    """What comes next is a message of its own. A remark of another dialect is none of this one's business."""
+    if not isinstance(part, Opaque):
+        return not isinstance(part, Text)
+    kind = str(part.data.get("type"))
+    return not kind.startswith("headwater.") and (kind != "message" or part.dialect == "responses")
+
+
+def _note(part: Reasoning | ToolCall | Opaque | Text) -> tuple[dict[str, Any], list[Any]]:
+    """What this dialect has noted of the message before it, and what that refers to."""
     if isinstance(part, Opaque) and part.dialect == "responses" and part.data.get("type") == "message":
-        return {name: value for name, value in part.data.items() if name != "annotations"}
-    return {}
+        note = {name: value for name, value in part.data.items() if name != "annotations"}
+        return note, part.data.get("annotations") or []
+    return {}, []
 
 
-def _said(texts: list[Text]) -> Item:
+def _said(texts: list[Text], annotations: Sequence[Any] = ()) -> Item:
     """Plain text where it is nothing else: every compatible server takes that."""
-    content: Any = "".join(part.text for part in texts)
-    if any(part.refusal for part in texts):
-        content = [
-            {"type": "refusal", "refusal": part.text} if part.refusal else {"type": "output_text", "text": part.text}
-            for part in texts
-        ]
+    plain = "".join(part.text for part in texts if not part.refusal)
+    if not annotations and not any(part.refusal for part in texts):
+        return {"type": "message", "role": "assistant", "content": plain}
+    content: list[Item] = []
+    for refusal, parts in groupby(texts, lambda part: part.refusal):
+        text = "".join(part.text for part in parts)
+        content.append({"type": "refusal", "refusal": text} if refusal else {"type": "output_text", "text": text})
+    if annotations:
+        next(part for part in reversed(content) if part["type"] == "output_text")["annotations"] = annotations
     return {"type": "message", "role": "assistant", "content": content}
 
 

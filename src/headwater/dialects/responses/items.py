@@ -21,6 +21,7 @@ from headwater.conversation import (
     User,
 )
 from headwater.dialects.parsing import convert
+from headwater.dialects.responses.annotations import joined_annotations
 from headwater.dialects.responses.reasoning import state_of, text_of
 from headwater.errors import CallerError
 
@@ -223,9 +224,13 @@ def _assistant(message: _AssistantMessage) -> _Said:
             Text(part.text) if isinstance(part, _OutputText) else Text(part.refusal, refusal=True)
             for part in message.content
         ]
-        annotations = [
-            one for part in message.content if isinstance(part, _OutputText) for one in part.annotations or ()
-        ]
+        annotations = joined_annotations(
+            [
+                {"text": part.text, "annotations": part.annotations}
+                for part in message.content
+                if isinstance(part, _OutputText)
+            ]
+        )
     note: dict[str, Any] = {"phase": message.phase} if message.phase else {}
     if annotations:
         note["annotations"] = annotations

@@ -183,10 +183,7 @@ class Output:
 
     def close(self, status: Status) -> bytes:
         """Close all that is open."""
-        closing = self.settle(status)
-        for index in list(self._calls):
-            closing += self.end_call(index, None, status)
-        return closing
+        return self.settle(status) + b"".join([self.end_call(index, None, status) for index in list(self._calls)])
 
     def whole(self, data: dict[str, Any]) -> bytes:
         """An item that has no parts to us."""

@@ -184,6 +184,8 @@ def _refuse_what_we_lack(wire: ResponsesRequest) -> None:
 
 
 def _refuse_what_contradicts(wire: ResponsesRequest) -> None:
+    if wire.stream_options is not None and wire.stream_options.include_obfuscation:
+        raise unsupported("stream_options.include_obfuscation", "streams are not padded.")
     if wire.stream_options is not None and not wire.stream:
         raise CallerError("'stream_options' goes with 'stream: true' only.", param="stream_options")
     if wire.background and wire.store is False:
@@ -242,7 +244,8 @@ def _tool(tool: dict[str, Any], path: str) -> Tool:
             param=f"{path}.type",
         )
     function = convert(tool, _Tool, path)
-    return Tool(function.name, function.description, function.parameters, function.strict)
+    strict: bool | Literal["if_possible"] = "if_possible" if function.strict is None else function.strict
+    return Tool(function.name, function.description, function.parameters, strict)
 
 
 def _tool_choice(wire: ResponsesRequest, tools: tuple[Tool, ...]) -> ToolChoice | None:
@@ -300,5 +303,5 @@ def _echo_tool(tool: Tool) -> dict[str, Any]:
         "name": tool.name,
         "description": tool.description,
         "parameters": tool.parameters,
-        "strict": tool.strict,
+        "strict": None if tool.strict == "if_possible" else tool.strict,
     }

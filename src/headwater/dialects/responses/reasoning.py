@@ -32,6 +32,11 @@ def state_of(item: dict[str, Any], text: str) -> dict[str, Any]:
     return kept
 
 
+def is_sealed(state: dict[str, Any]) -> bool:
+    """Else it only tells that the reasoning has ended."""
+    return bool(state.get("encrypted_content"))
+
+
 def rebuilt(text: str, state: dict[str, Any]) -> dict[str, Any]:
     item = {"type": "reasoning", "summary": [], **state}
     place = item.pop(_TEXT_IS, None)

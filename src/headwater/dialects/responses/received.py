@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct, field
 
 from headwater.dialects.lenient import json_text, objects, string
+from headwater.dialects.responses.annotations import joined_annotations
 from headwater.dialects.responses.frame import StreamEvent
 from headwater.dialects.responses.reasoning import BETWEEN_PARTS, state_of
 from headwater.events import (
@@ -38,6 +39,10 @@ _EVENT: Final[dict[Field, Callable[[str], Event]]] = {
     "summary": ReasoningDelta,
     "content": ReasoningDelta,
 }
+_SEAM: Final[dict[str, ProviderState]] = {
+    "message": ProviderState("responses", {"type": "message"}),
+    "reasoning": ProviderState("responses", {}, of="reasoning"),
+}
 _MESSAGE_FIELDS: Final = frozenset({"id", "type", "role", "content", "status"})
 _CALL_FIELDS: Final = frozenset({"id", "type", "call_id", "name", "arguments", "status"})
 
@@ -59,6 +64,8 @@ class Item(Struct):
     id: str = ""
     said: dict[tuple[Field, int], StringIO] = field(default_factory=dict)
     """By part, what of its text has been delivered."""
+    ended_parts: set[str] = field(default_factory=set)
+    """The texts of those before the last one."""
     call: _Call = field(default_factory=_Call)
     done: bool = False
 
@@ -69,25 +76,36 @@ class Received:
         self._items: list[Item] = []
         self._by_key: dict[int | str | None, Item] = {}
         """The item that each of the upstream's indexes means by now."""
-        self._call_ids: list[str] = []
+        self._call_ids: set[str] = set()
+        self.calls = 0
+        self._speaking: Item | None = None
+        """Whose text the next one's would be taken for a part of."""
+        self._text_place: tuple[int | None, int, StringIO] | None = None
+        """Index, part and text so far of the message that grows, while nothing else has come to its index."""
         self.cut_item = False
         """An item was said to be incomplete."""
 
-    @property
-    def calls(self) -> int:
-        return len(self._call_ids)
-
     # --------------------------------------------------------------- deltas
+
+    def say_text(self, event: StreamEvent, out: list[Event]) -> None:
+        """A delta of a message's text: the way of every token, and shorter while it goes on with the same part."""
+        text = event.delta
+        place = self._text_place
+        if place is not None and text and event.output_index == place[0] and event.content_index == place[1]:
+            place[2].write(text)
+            out.append(TextDelta(text))
+            return
+        self.say(event, "text", event.content_index, out)
+        item = self._by_key.get(event.output_index)
+        if item is not None and (said := item.said.get(("text", event.content_index))) is not None:
+            self._text_place = (event.output_index, event.content_index, said)
 
     def say(self, event: StreamEvent, field: Field, part: int, out: list[Event]) -> None:
         """A delta of a text."""
         text = event.delta
         if not text:
             return
-        # The index itself, before `key`: this is the way of every token.
-        item = self._by_key.get(event.output_index)
-        if item is None or item.done:
-            item = self._open(event, _KIND[field])
+        item = self._open(event, _KIND[field])
         said = item.said.get((field, part))
         if said is None:
             said = self._begin_part(item, field, part, out)
@@ -135,17 +153,19 @@ class Received:
 
     def all_done(self, output: list[dict[str, Any]], out: list[Event]) -> None:
         """The final object: whatever of it has not come before."""
-        left = list(self._items)
-        found: list[Item | None] = []
-        for data in output:
-            same = (item for item in left if (item.id, item.kind) == (data.get("id"), data.get("type")))
-            found.append(next(same, None))
-            left = [item for item in left if item is not found[-1]]
+        by_id: dict[tuple[str, str], list[Item]] = {}
+        for item in reversed(self._items):
+            by_id.setdefault((item.id, item.kind), []).append(item)
+        found = [_taken(by_id.get((string(data.get("id")), string(data.get("type"))))) for data in output]
+        taken = set(map(id, found))
+        by_kind: dict[str, list[Item]] = {}
+        for item in reversed(self._items):
+            if id(item) not in taken:
+                by_kind.setdefault(item.kind, []).append(item)
         for data, known in zip(output, found, strict=True):
             # Neither ids nor positions have to agree: tests/wire/responses/final_other_ids.sse
-            item = known or next((item for item in left if item.kind == data.get("type")), None)
-            left = [other for other in left if other is not item]
-            self._settle(item or Item(string(data.get("type"))), data, out)
+            kind = string(data.get("type"))
+            self._settle(known or _taken(by_kind.get(kind)) or Item(kind), data, out)
 
     def end_calls(self, out: list[Event]) -> None:
         """The upstream has proved to be done, and so are its calls."""
@@ -161,6 +181,7 @@ class Received:
     def _new(self, key: int | str, kind: str, id: str) -> Item:
         item = self._by_key[key] = Item(kind, id)
         self._items.append(item)
+        self._text_place = None
         return item
 
     def _settle(self, item: Item, data: dict[str, Any], out: list[Event]) -> None:
@@ -180,9 +201,11 @@ class Received:
             case _:
                 cut = False
                 if not item.done:
+                    self._speaking = None
                     out.append(ProviderState("responses", data))
         self.cut_item = self.cut_item or cut
         item.done = True
+        self._text_place = None
 
     def _settle_message(self, item: Item, data: dict[str, Any], out: list[Event]) -> None:
         parts = objects(data.get("content"))
@@ -190,9 +213,10 @@ class Received:
             field: Field = "refusal" if part.get("type") == "refusal" else "text"
             self._rest(item, field, n, string(part.get(field)), out)
         note = {name: value for name, value in data.items() if name not in _MESSAGE_FIELDS and value is not None}
-        if annotations := [one for part in parts for one in objects(part.get("annotations"))]:
+        if annotations := joined_annotations(parts):
             note["annotations"] = annotations
         if note and not item.done:
+            self._speaking = None
             out.append(ProviderState("responses", {"type": "message", **note}))
 
     def _settle_reasoning(self, item: Item, data: dict[str, Any], out: list[Event]) -> None:
@@ -202,13 +226,21 @@ class Received:
                 self._rest(item, place, n, string(part.get("text")), out)
         if data.get("encrypted_content") and not item.done:
             text = BETWEEN_PARTS.join(said.getvalue() for said in item.said.values())
+            self._speaking = None
             out.append(ProviderState("responses", state_of(data, text), of="reasoning"))
 
     # ----------------------------------------------------------------- texts
 
     def _begin_part(self, item: Item, field: Field, part: int, out: list[Event]) -> StringIO:
-        if item.said and item.kind == "reasoning":
-            out.append(ReasoningDelta(BETWEEN_PARTS))
+        before = self._speaking
+        if item.said:
+            item.ended_parts.add(next(reversed(item.said.values())).getvalue())
+            if item.kind == "reasoning":
+                out.append(ReasoningDelta(BETWEEN_PARTS))
+        elif before is not None and before is not item and before.kind == item.kind:
+            # An item of its own, and nothing between: tests/wire/responses/text_twice.sse, reasoning_twice.sse
+            out.append(_SEAM[item.kind])
+        self._speaking = item
         said = item.said[field, part] = StringIO()
         return said
 
@@ -217,7 +249,7 @@ class Received:
         said = item.said.get((field, part))
         if said is None:
             # Under another part's number: tests/wire/responses/other_content_index.sse
-            if not text or any(other.getvalue() == text for other in item.said.values()):
+            if not text or text in item.ended_parts or _is_last_part(item, text):
                 return
             said = self._begin_part(item, field, part, out)
         shown = said.getvalue()
@@ -235,12 +267,14 @@ class Received:
             return {name: value for name, value in extra.items() if call.extra.get(name) != value}
         name = string(data.get("name"))
         if name:
-            call.index = len(self._call_ids)
+            call.index = self.calls
+            self.calls += 1
             call.extra = extra
             id = string(data.get("call_id")) or string(data.get("id"))
             if not id or id in self._call_ids:
                 id = f"{self._prefix}_{call.index}"
-            self._call_ids.append(id)
+            self._call_ids.add(id)
+            self._speaking = None
             out.append(ToolCallStarted(call.index, id, name, extra or None))
         return {}
 
@@ -257,3 +291,14 @@ class Received:
             self._rest_of_arguments(call, arguments, out)
             call.ended = True
             out.append(ToolCallEnded(call.index, extra or None))
+
+
+def _taken(items: list[Item] | None) -> Item | None:
+    """The last one, which is no longer there for another to take."""
+    return items.pop() if items else None
+
+
+def _is_last_part(item: Item, text: str) -> bool:
+    last = next(reversed(item.said.values()), None)
+    # The length first: a long part is not to be read for each short one.
+    return last is not None and last.tell() == len(text) and last.getvalue() == text

@@ -19,15 +19,18 @@ from headwater.conversation import (
     Tool,
     ToolChoice,
 )
+from headwater.dialects.extras import told
 from headwater.dialects.responses.history import write_input
 
+LEAST_TOKENS: Final = 16
+"""Fewer are refused as a limit."""
 # What `parse` took out of `text` and `reasoning`.
 _NESTED: Final = frozenset({"verbosity", "summary"})
 
 
 def render_request(request: Request, target: Target) -> bytes:
     parameters = request.parameters
-    extras = request.extras.fields if request.extras is not None and request.extras.dialect == "responses" else {}
+    extras = told(request.extras, "responses")
     instructions, messages = _instructions(request.messages)
     reasoning = {"effort": parameters.reasoning_effort, "summary": extras.get("summary")}
     text = {"format": _format(parameters.output), "verbosity": extras.get("verbosity")}
@@ -39,7 +42,7 @@ def render_request(request: Request, target: Target) -> bytes:
         "store": False,
         # Without it nothing is left of its thoughts for the next turn. A model that has none refuses it: `omit`.
         "include": ["reasoning.encrypted_content"] if parameters.reasoning_effort != "none" else None,
-        "max_output_tokens": parameters.max_tokens,
+        "max_output_tokens": parameters.max_tokens and max(parameters.max_tokens, LEAST_TOKENS),
         "temperature": parameters.temperature,
         "top_p": parameters.top_p,
         "reasoning": _given(reasoning),
@@ -73,8 +76,8 @@ def _tool(tool: Tool) -> dict[str, Any]:
         "name": tool.name,
         **({"description": tool.description} if tool.description else {}),
         "parameters": tool.parameters,
-        # Left out it is true here, which no other dialect means by leaving it out.
-        "strict": tool.strict or False,
+        # Left out it is true here, as far as the schema allows: no other dialect means that by leaving it out.
+        **({} if tool.strict == "if_possible" else {"strict": tool.strict or False}),
     }
 
 

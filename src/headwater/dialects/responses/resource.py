@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from headwater.dialects.base import Head
+from headwater.dialects.base import Head, noted
 from headwater.events import Usage
 
 _json = msgspec.json.encode
@@ -43,7 +43,7 @@ def suffix(head: Head) -> str:
 
 class Resource:
     def __init__(self, head: Head) -> None:
-        fixed = {
+        self._fixed: dict[str, Any] = {
             "id": f"resp_{suffix(head)}",
             "object": "response",
             "created_at": head.created,
@@ -53,7 +53,7 @@ class Resource:
             **DEFAULTS,
             **head.echo,
         }
-        self._start = _json(fixed)[:-1]
+        self._start = _json(self._fixed)[:-1]
 
     def write(
         self,
@@ -64,18 +64,20 @@ class Resource:
         error: dict[str, Any] | None = None,
         reason: str | None = None,
         notes: Sequence[str] = (),
+        tier: str | None = None,
     ) -> msgspec.Raw:
-        """`reason`: why it is incomplete."""
+        """`reason`: why it is incomplete. `tier`: that it was served in, where the request had only asked for one."""
+        start = self._start if tier is None else _json(self._fixed | {"service_tier": tier})[:-1]
         return msgspec.Raw(
             b'%b,"status":%b,"error":%b,"incomplete_details":%b,"output":[%b],"usage":%b%b}'
             % (
-                self._start,
+                start,
                 _json(status),
                 _json({name: error[name] for name in ("code", "message")} if error else None),
                 _json({"reason": reason} if reason else None),
                 b",".join(output),
                 _json(write_usage(usage)),
-                b',"headwater":' + _json({"notes": notes}) if notes else b"",
+                b"," + _json(noted(notes))[1:-1] if notes else b"",
             )
         )
 

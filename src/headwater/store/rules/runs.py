@@ -77,7 +77,7 @@ async def reserve(tx: Transaction, owner: str, key: IdempotencyKey, subject_id: 
 
 async def _start_alone(tx: Transaction, ask: Start) -> Started:
     run = _running(tx, ask.run, parent_id=None)
-    await tx.tables.add_run(run, RunBody(ask.request))
+    await tx.tables.add_run(run, RunBody(ask.request, echo=ask.echo))
     return Started(run, ())
 
 
@@ -95,7 +95,7 @@ async def _start_in_session(tx: Transaction, ask: Start, session_id: str) -> Sta
     queue = await tx.tables.queue(owner, session_id)
     if _may_begin(ask, session, active, queue):
         # It is written again by `begin`, which knows where it hangs.
-        await tx.tables.add_run(ask.run, RunBody(ask.request))
+        await tx.tables.add_run(ask.run, RunBody(ask.request, echo=ask.echo))
         _, started = await begin(tx, session, ask.run, ask.messages, ask.place)
         return started
     if ask.multitask == "reject":
@@ -114,7 +114,7 @@ def _may_begin(ask: Start, session: Session, active: Run | None, queue: list[Que
 
 async def _enqueue(tx: Transaction, ask: Start, active: Run | None, queue: list[QueueEntry]) -> Queued:
     run = replace(ask.run, state=RunState.QUEUED)
-    await tx.tables.add_run(run, RunBody(ask.request))
+    await tx.tables.add_run(run, RunBody(ask.request, echo=ask.echo))
     first, last = (queue[0].position, queue[-1].position) if queue else (0, 0)
     front = ask.multitask == "interrupt"
     await tx.tables.put_queued(run, ask.messages, ask.place, first - 1 if front else last + 1)
@@ -215,6 +215,8 @@ async def lock(tx: Transaction, run_id: str) -> tuple[Session | None, Run | None
 async def end(tx: Transaction, ending: Ending) -> EndResult:
     session, run = await lock(tx, ending.run_id)
     if run is None or run.outcome is not None or not await _may_end(tx, run):
+        return EndLost(run)
+    if ending.idle and run.state is RunState.RUNNING:
         return EndLost(run)
     abandoned = run.worker_id != tx.worker_id
     state = advance(run.state, _signal(ending.outcome, abandoned))

@@ -56,7 +56,11 @@ async def delete(tx: Transaction, owner: str, session_id: str) -> Busy | Missing
     active = await tx.tables.active_run(owner, session_id)
     if active is not None and active.state is RunState.RUNNING:
         return Busy(active)
+    waiting = [entry.run for entry in await tx.tables.queue(owner, session_id)]
     await tx.tables.delete_session(owner, session_id)
+    for run in (*waiting, *([active] if active is not None else [])):
+        # Whoever follows one of them would wait for ever.
+        tx.news.of_run(run)
     tx.news.of_session(owner, session_id)
     return None
 
@@ -80,9 +84,16 @@ async def fork(tx: Transaction, owner: str, session_id: str, message_id: str, ne
         forked_from=session_id,
     )
     await tx.tables.put_session(forked)
+    copied = {message.id: copy.id for message, copy in zip(path, copies, strict=True)}
     parents = (None, *(copy.id for copy in copies))
     for copy, parent in zip(copies, parents, strict=False):
-        await tx.tables.add_message(owner, new_id, replace(copy, parent_id=parent))
+        placed = replace(copy, parent_id=parent, continues=copied.get(copy.continues or ""))
+        await tx.tables.add_message(owner, new_id, placed)
+    for notice in await tx.tables.notices(owner, session_id):
+        # What is said of a message goes with it: the model is told of calls that were dropped.
+        if (after_id := copied.get(notice.after_id or "")) is not None:
+            id = make_id("not", int(tx.now * 1000), tx.entropy(10))
+            await tx.tables.add_notice(owner, new_id, replace(notice, id=id, after_id=after_id))
     tx.news.of_session(owner, new_id)
     return forked
 

@@ -14,6 +14,8 @@ from headwater.store.sqlite.connection import open_private
 class FileLock:
     def __init__(self, database: Path, address: str) -> None:
         """Raises `StoreError` that names the holder."""
+        # The file itself: a link to it is no second one.
+        database = database.resolve()
         path = database.with_name(database.name + ".lock")
         self._file = open_private(path)
         try:

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from headwater.conversation import Parameters
-from headwater.records import Blob, Group, Key, SessionParameters, path_to
+from headwater.records import Blob, Group, Key, SessionNotice, SessionParameters, path_to
 from headwater.store.results import Busy, Changed, Missing, Page, Queued, SessionChange, Start
 from headwater.testing.store_suite.making import (
     OWNER,
@@ -69,7 +69,8 @@ class SessionsTests:
         store = await backend.worker()
         first = await started(store, session_id="s", messages=(said("one"),), model="fast")
         answer = answered("yes")
-        await ended_well(store, first.run.id, messages=(answer,))
+        dropped = SessionNotice(id="not_1", code="tool_call_dropped", text="Not run.", created_at=1.0, for_model=True)
+        await ended_well(store, first.run.id, messages=(answer,), notices=(dropped,))
         await started(store, session_id="s", messages=(said("two"),))
         await store.change_session(OWNER, "s", SessionChange(title="Rivers"))
         fork = await store.fork(OWNER, "s", answer.id, "t")
@@ -80,6 +81,9 @@ class SessionsTests:
         path = path_to(transcript.messages, fork.head_id)
         assert [message.message for message in path] == [first.messages[0].message, answer.message]
         assert not {message.id for message in path} & {first.messages[0].id, answer.id}
+        [notice] = transcript.notices
+        assert (notice.after_id, notice.for_model) == (fork.head_id, True)
+        assert notice.id != "not_1"
         assert (await started(store, session_id="t", messages=(said("three"),))).messages[0].parent_id == fork.head_id
 
     async def test_a_fork_of_what_is_not_there_is_refused(self, backend: Backend) -> None:

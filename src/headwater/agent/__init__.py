@@ -1,0 +1,1 @@
+"""Agents: what answers a run by more than one request to a model."""

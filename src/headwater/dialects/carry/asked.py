@@ -1,0 +1,42 @@
+"""The features of a request, and what is noted of those that an upstream's dialect can't carry."""
+
+from typing import Final
+
+from headwater.conversation import Request, Target
+from headwater.dialects.base import Note
+from headwater.dialects.carry.fate import CARRIED
+from headwater.dialects.carry.history import HISTORY, OF_ONE_DIALECT
+from headwater.dialects.carry.parameters import OUTPUT_AND_TOOLS, PARAMETERS, REASONING
+from headwater.dialects.carry.question import Question
+from headwater.dialects.carry.row import Asked
+from headwater.events import DialectName
+
+ASKED: Final[tuple[Asked, ...]] = (*PARAMETERS, *REASONING, *OUTPUT_AND_TOOLS, *HISTORY, *OF_ONE_DIALECT)
+
+# Fields of a request to an upstream that the conversation has another name for.
+_OTHER_NAMES: Final = {
+    "max_output_tokens": "max_tokens",
+    "max_completion_tokens": "max_tokens",
+    "response_format": "output",
+    "text": "output",
+    "reasoning": "reasoning_effort",
+    "thinking": "reasoning_effort",
+    "output_config": "reasoning_effort",
+    "stop_sequences": "stop",
+}
+
+
+def notes(request: Request, target: Target, dialect: DialectName) -> list[Note]:
+    """What an upstream of this dialect will not be told, or not in the client's words."""
+    question = Question(request, target, dialect)
+    found = [
+        Note(field, fate.why, refuse=fate.kind == "refused")
+        for row in ASKED
+        if (fate := row.fate(dialect)) != CARRIED
+        for field in row.found(question)
+    ]
+    if target.omit:
+        used = {field for row in ASKED for field in row.found(question)} | question.own_fields(dialect).keys()
+        omitted = {name for name in target.omit if name in used or _OTHER_NAMES.get(name) in used}
+        found += [Note(name, "This upstream refuses it.") for name in sorted(omitted)]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,107 @@
+"""From what a client asks to a run that answers it: whose, of which model, in which session, recorded or not.
+
+Refuses by `CallerError`. How the answer is told is no matter of this.
+"""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from headwater.conversation import Ask
+from headwater.dialects.base import Head
+from headwater.errors import CallerError
+from headwater.events import Completed, DialectName, Incomplete
+from headwater.lifecycle import RunState
+from headwater.records import Run
+from headwater.runs.live import LiveRun
+from headwater.server.callers import Caller
+from headwater.server.services import Services
+from headwater.server.stored import find_response
+from headwater.store.results import Busy, Start, Started
+from headwater.upstream.model import Model
+
+
+class Begun(Struct, frozen=True):
+    run: Run
+    head: Head
+    live: LiveRun | None
+    """Only if it is in no store."""
+
+
+async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask) -> Begun:
+    """Raises `CallerError`, `StoreError`."""
+    previous = None if ask.previous_response_id is None else await _previous(services, caller, ask.previous_response_id)
+    name, model = await _model(services, caller, ask.request.model)
+    model.check(ask.request)
+    if not services.accepting:
+        # Looked at last: what is begun after the end has come would be nobody's.
+        message = "This server is shutting down. Ask again: another may be up."
+        raise CallerError(message, status=503, code="shutting_down")
+    now = services.clock.unix_s()
+    run = Run(
+        id=services.make_id("run"),
+        owner=caller.owner,
+        model=name,
+        created_at=now,
+        route=route,
+        session_id=ask.session_id,
+        previous_run_id=previous,
+        on_disconnect=ask.on_disconnect,
+        on_cut=ask.on_cut,
+        recorded=is_recorded(ask),
+    )
+    head = Head(run.id, int(now), name, ask.echo)
+    if run.recorded:
+        return Begun(await _start(services, run, ask), head, None)
+    run = replace(run, state=RunState.RUNNING, started_at=now, worker_id=services.store.worker_id)
+    live = services.runs.start_unrecorded(run, lambda run: services.answers.asking(run, ask.request, model))
+    return Begun(run, head, live)
+
+
+def is_recorded(ask: Ask) -> bool:
+    """All but what nobody can ask for again: it has no session, is not stored, and ends with its connection."""
+    return ask.store or ask.background or ask.session_id is not None or ask.on_disconnect == "continue"
+
+
+async def _model(services: Services, caller: Caller, asked: str | None) -> tuple[str, Model]:
+    catalog, now_s = services.upstreams.catalog, services.clock.now_s()
+    name = await catalog.choose(asked, now_s)
+    if not caller.may_ask(name):
+        raise CallerError(
+            f"There is no model '{name}' for this key.", status=404, code="model_not_found", param="model"
+        )
+    return name, services.upstreams.of(await catalog.resolve(name, now_s))
+
+
+async def _start(services: Services, run: Run, ask: Ask) -> Run:
+    if run.session_id is None:
+        start = Start(run=run, request=ask.request, echo=ask.echo)
+    else:
+        start = replace(services.sessions.said(run, ask.request, create_session=True), echo=ask.echo)
+    match await services.runs.start(start):
+        case Started(run=started):
+            return started
+        case Busy(active=active):
+            message = f"The session has a run already: {active.id}. Wait for its end, or stop it."
+            raise CallerError(message, status=409, code="session_busy", param="session_id")
+        case unexpected:
+            # Nothing was queued, replaced or asked for by a key.
+            raise AssertionError(unexpected)
+
+
+async def _previous(services: Services, caller: Caller, response_id: str) -> str:
+    """The run whose history comes first."""
+    stored = await find_response(services, caller, response_id)
+    if stored is None:
+        raise _bad_previous("previous_response_not_found", f"There is no response '{response_id}' to follow.")
+    run = stored.run
+    if run.session_id is not None:
+        message = f"'{response_id}' belongs to the session '{run.session_id}': go on there with 'session_id'."
+        raise _bad_previous("invalid_value", message)
+    if not isinstance(run.outcome, Completed | Incomplete):
+        message = f"'{response_id}' has no answer that could be followed: it is still going on, or did not succeed."
+        raise _bad_previous("invalid_value", message)
+    return run.id
+
+
+def _bad_previous(code: str, message: str) -> CallerError:
+    return CallerError(message, code=code, param="previous_response_id")

@@ -1,0 +1,111 @@
+"""`POST /v1/chat/completions`, `/v1/messages` and `/v1/responses`: a model asked in the words of a dialect."""
+
+from msgspec.structs import replace
+
+from headwater.conversation import Ask
+from headwater.dialects.base import Dialect, Whole
+from headwater.errors import CallerError, StoreError
+from headwater.events import Stopped
+from headwater.server.asking import Begun, begin
+from headwater.server.direct import outlet_of
+from headwater.server.encoding import NO_RETRY, Gathered, Streamed
+from headwater.server.http import ClientGone, Identify, Receive, Scope, header, read_body, send_whole
+from headwater.server.services import Services
+from headwater.server.stored import just_begun
+from headwater.server.streams import Send, Stream
+
+_LONGEST_SESSION_ID = 128
+
+
+class DialectRoute:
+    """An ASGI application."""
+
+    def __init__(self, services: Services, identify: Identify, dialect: Dialect) -> None:
+        self._services = services
+        self._identify = identify
+        self._dialect = dialect
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        services, server = self._services, self._services.settings.server
+        try:
+            caller = await self._identify(scope)
+            ask = self._dialect.parse(await read_body(scope, receive, server.max_body_bytes))
+            ask = _in_session(ask, header(scope, b"x-session-id"))
+            begun = await begin(services, caller, self._dialect.name, ask)
+        except CallerError as error:
+            await refuse(send, self._dialect, error)
+        except StoreError as error:
+            await refuse(send, self._dialect, out_of_order(error))
+        except ClientGone:
+            pass
+        else:
+            await self._answer(scope, send, ask, begun)
+
+    async def _answer(self, scope: Scope, send: Send, ask: Ask, begun: Begun) -> None:
+        if ask.background and not ask.stream:
+            whole = Whole(200, just_begun(begun.head))
+            await send_whole(send, whole, (b"x-run-id", begun.run.id.encode()))
+            return
+        server = self._services.settings.server
+        if ask.stream:
+            encoder = self._dialect.encoder(begun.head, include_usage=ask.include_usage, style=server.failure_style)
+            answer: Streamed | Gathered = Streamed(self._dialect, begun.head, encoder)
+        else:
+            answer = Gathered(self._dialect, begun.head)
+        stream = Stream(
+            outlet_of(scope),
+            self._services.runs.follower(begun.run.owner, begun.run.id),
+            answer,
+            live=begun.live,
+            limit_bytes=None if begun.live is None else server.behind_limit_bytes,
+            heartbeat_s=server.heartbeat_s,
+            on_gone=lambda: self._on_gone(begun),
+        )
+        await serve(self._services, stream, send)
+
+    def _on_gone(self, begun: Begun) -> None:
+        """At once, and here: nobody waits for a store to stop paying (C41)."""
+        live = self._services.runs.live(begun.run.id)
+        if live is not None and begun.run.on_disconnect == "cancel":
+            live.stop(Stopped("disconnect"))
+
+
+async def serve(services: Services, stream: Stream, send: Send) -> None:
+    services.sweep.add(stream.tick)
+    try:
+        await stream.serve(send)
+    finally:
+        services.sweep.discard(stream.tick)
+
+
+async def refuse(send: Send, dialect: Dialect, error: CallerError) -> None:
+    headers = []
+    if error.code == "session_busy":
+        # To ask again would only find it busy again.
+        headers.append(NO_RETRY)
+    if error.status == 503:
+        headers.append((b"retry-after", b"1"))
+    await send_whole(send, dialect.error(error), *headers)
+
+
+def out_of_order(error: StoreError) -> CallerError:
+    """Nothing was begun: whoever asked may ask again."""
+    return CallerError(f"The store can't be used: {error.message}.", status=503, code="store_unavailable")
+
+
+def _in_session(ask: Ask, named: str | None) -> Ask:
+    """The session that a header names, for clients that can't put it into the body (C63)."""
+    if not named:
+        return ask
+    if len(named) > _LONGEST_SESSION_ID:
+        raise CallerError(
+            f"X-Session-Id has {len(named)} characters; there may be {_LONGEST_SESSION_ID}.", param="X-Session-Id"
+        )
+    if ask.session_id not in (None, named):
+        raise CallerError("'session_id' and X-Session-Id name two sessions: give one of them.", param="session_id")
+    if ask.previous_response_id is not None:
+        raise CallerError(
+            "'previous_response_id' and X-Session-Id each bring a history: give one of them.",
+            param="previous_response_id",
+        )
+    return replace(ask, session_id=named)

@@ -1,0 +1,119 @@
+"""uvicorn's connection, with a way past ASGI for the body of a stream.
+
+A token that goes through `send` costs a coroutine, a dictionary and a dozen lines; here it is one write to the
+transport, and the stream is told at once when its client is behind or gone. The head and the end of an
+answer still go through ASGI, so that keep-alive, pipelining and closing stay uvicorn's.
+
+    uvicorn.run(app, http=DirectProtocol)
+    outlet = outlet_of(scope)
+"""
+
+from collections.abc import MutableMapping
+from typing import Any, Final, Protocol
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+OUTLET: Final = "headwater.outlet"
+
+
+class Writer(Protocol):
+    """Who writes to an outlet, and is told how its client fares."""
+
+    def on_full(self) -> None:
+        """The client is behind: what is written is held in memory until `on_room`."""
+
+    def on_room(self) -> None: ...
+
+    def on_gone(self) -> None:
+        """Nothing that is written will arrive."""
+
+
+class Outlet:
+    """Where the body of one answer goes, between `http.response.start` and the last `http.response.body`."""
+
+    __slots__ = ("_flow", "_silent", "_transport", "_write", "_writer", "gone")
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._silent = cycle.scope["method"] == "HEAD"
+        self._flow = cycle.flow
+        self._transport = cycle.transport
+        self._write = cycle.transport.write
+        self._writer: Writer | None = None
+        self.gone = False
+
+    def attach(self, writer: Writer, *, limit_bytes: int | None = None) -> None:
+        """`limit_bytes`: how far behind a client may be before `on_full`; None leaves it to the transport."""
+        self._writer = writer
+        if self.gone:
+            writer.on_gone()
+            return
+        # A body of more than 64 kB leaves reading paused, and whoever does not read never hears of a FIN.
+        self._flow.resume_reading()
+        self._transport.set_write_buffer_limits(high=limit_bytes)
+
+    def detach(self) -> None:
+        self._writer = None
+
+    def write(self, body: bytes) -> None:
+        """One chunk, at once. Never an empty one: that would end the body."""
+        if not self._silent:
+            self._write(b"%x\r\n%b\r\n" % (len(body), body))
+
+    def full(self) -> None:
+        if self._writer is not None:
+            self._writer.on_full()
+
+    def room(self) -> None:
+        if self._writer is not None:
+            self._writer.on_room()
+
+    def lost(self) -> None:
+        self.gone = True
+        if self._writer is not None:
+            self._writer.on_gone()
+
+
+def outlet_of(scope: MutableMapping[str, Any]) -> Outlet:
+    outlet: Outlet = scope["extensions"][OUTLET]
+    return outlet
+
+
+class DirectProtocol(HttpToolsProtocol):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._open: list[tuple[RequestResponseCycle, Outlet]] = []
+        """The requests that are not answered yet: more than one only in a pipeline."""
+
+    def on_headers_complete(self) -> None:
+        before = self.cycle
+        super().on_headers_complete()
+        if self.cycle is not before:
+            # Its task has not begun: this is in the scope before anybody looks.
+            outlet = Outlet(self.cycle)
+            self.scope["extensions"] = {OUTLET: outlet}  # type: ignore[dict-item]
+            self._open.append((self.cycle, outlet))
+
+    def on_response_complete(self) -> None:
+        _, outlet = self._open.pop(0)
+        # Else the stream and its outlet hold each other until the next garbage collection.
+        outlet.detach()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        for _, outlet in self._open:
+            outlet.full()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        for _, outlet in self._open:
+            outlet.room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        for cycle, outlet in self._open:
+            # uvicorn tells only the last one of a pipeline.
+            cycle.disconnected = True
+            cycle.message_event.set()
+            outlet.lost()
+        self._open.clear()

@@ -1,0 +1,145 @@
+"""What a client of a dialect is told of a run: as a stream, as the rest of one, or in one piece.
+
+Pure. The endings are the dialects' own; what is decided here is which status goes with them.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from headwater.accumulate import Accumulator
+from headwater.conversation import Assistant
+from headwater.dialects import endings, messages
+from headwater.dialects.base import NOT_CARRIED, Dialect, Encoder, Head, Whole
+from headwater.dialects.carry import unsaid
+from headwater.events import DialectName, Entry, Event, Notice, Outcome, RunEnded, TextDelta, Usage
+from headwater.server.streams import Headers
+
+JSON: Final = (b"content-type", b"application/json")
+SSE: Final = (b"content-type", b"text/event-stream; charset=utf-8")
+NO_RETRY: Final = (b"x-should-retry", b"false")
+"""A model was asked, and that was paid for: clients that try again by themselves should not."""
+
+_BEATS: Final[dict[DialectName, bytes]] = {
+    "chat": b": keep-alive\n\n",
+    "responses": b": keep-alive\n\n",
+    "messages": messages.ping(),
+}
+
+
+class Remarks:
+    """What a dialect has no words for, each thing once."""
+
+    def __init__(self, dialect: DialectName) -> None:
+        self._dialect = dialect
+        self.made: list[str] = []
+
+    def fresh(self, event: Event) -> Notice | None:
+        why = unsaid(event, self._dialect)
+        if why is None or why in self.made:
+            return None
+        self.made.append(why)
+        return Notice(NOT_CARRIED, why)
+
+
+class After:
+    """The rest of a stream of which the client has had so many frames."""
+
+    def __init__(self, encoder: Encoder, frames: int) -> None:
+        self._encoder = encoder
+        self._had = frames
+
+    def encode(self, event: Event) -> bytes:
+        body = self._encoder.encode(event)
+        while self._had and body:
+            body = body.partition(b"\n\n")[2]
+            self._had -= 1
+        return body
+
+
+class Streamed:
+    """An `Answer` as it comes. Refused before anything was said, it is one piece with the status of that (C64)."""
+
+    def __init__(self, dialect: Dialect, head: Head, encoder: Encoder, *, refusable: bool = True) -> None:
+        """Not `refusable`: the stream was there before, and is only looked at again."""
+        self._dialect = dialect
+        self._head = head
+        self._encoder = encoder
+        self._remarks = Remarks(dialect.name)
+        self._status = 200
+        self._begun = not refusable
+        self.beat = _BEATS[dialect.name]
+
+    @property
+    def headers(self) -> Headers:
+        return _headers(self._head, self._status, SSE if self._status == 200 else JSON)
+
+    def begin(self) -> int:
+        self._begun = True
+        return self._status
+
+    def encode(self, entries: Sequence[Entry]) -> bytes:
+        if len(entries) == 1:
+            return self._one(entries[0].event)
+        return b"".join([self._one(entry.event) for entry in entries])
+
+    def _one(self, event: Event) -> bytes:
+        if type(event) is not TextDelta or event.refusal:
+            remark = self._remarks.fresh(event)
+            if remark is not None:
+                self._encoder.encode(remark)
+            if type(event) is RunEnded and not self._begun:
+                self._status = endings.stream_status(event.outcome)
+                if self._status != 200:
+                    return self._dialect.whole(self._head, Assistant(), Usage(), event.outcome).body
+        body = self._encoder.encode(event)
+        if body:
+            # What was made will be sent, and what was sent had the status of a success.
+            self._begun = True
+        return body
+
+
+class Gathered:
+    """An `Answer` in one piece."""
+
+    beat = b""
+
+    def __init__(self, dialect: Dialect, head: Head) -> None:
+        self._dialect = dialect
+        self._head = head
+        self._fold = Accumulator()
+        self._remarks = Remarks(dialect.name)
+        self._status = 0
+
+    @property
+    def headers(self) -> Headers:
+        return _headers(self._head, self._status, JSON)
+
+    def begin(self) -> int:
+        return self._status
+
+    def encode(self, entries: Sequence[Entry]) -> bytes:
+        for entry in entries:
+            self._fold.apply(entry.event)
+            self._remarks.fresh(entry.event)
+        outcome = self._fold.outcome
+        if outcome is None:
+            return b""
+        whole = self._whole(outcome)
+        self._status = whole.status
+        return whole.body
+
+    def _whole(self, outcome: Outcome) -> Whole:
+        noticed = [notice.text for notice in self._fold.notices if notice.code == NOT_CARRIED]
+        notes = [*noticed, *self._remarks.made]
+        return self._dialect.whole(self._head, said(self._fold), self._fold.usage, outcome, notes)
+
+
+def said(fold: Accumulator) -> Assistant:
+    """All turns as one message: that is what a dialect's answer is."""
+    turns = [message for message in fold.messages() if isinstance(message, Assistant)]
+    return Assistant(tuple(part for turn in turns for part in turn.parts))
+
+
+def _headers(head: Head, status: int, content_type: tuple[bytes, bytes]) -> Headers:
+    about = [content_type, (b"x-run-id", head.run_id.encode())]
+    return about if status < 400 else [*about, NO_RETRY]

@@ -1,0 +1,223 @@
+"""Whom to let in: asked once a request, before anything of it is looked at. A function to call, no middleware.
+
+Without keys everybody who can reach the port is the owner of all. So then a request must come from this machine, call
+it by a name that no stranger's DNS can point at it, come from no page of another origin, and through no proxy. With
+keys a page of another origin is refused only where a browser would send the key by itself: with a cookie.
+"""
+
+import ipaddress
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from msgspec import Struct
+from starlette.datastructures import Headers
+from starlette.types import Scope as AsgiScope
+
+from headwater.clock import Clock
+from headwater.config.settings import ServerSettings
+from headwater.records import Scope
+from headwater.runs.service import Runs
+from headwater.server.callers import LOCAL, Caller, Keyring
+from headwater.server.refusals import Refusal
+
+COOKIE: Final = "headwater_key"
+HEADERS_BYTES: Final = 64 * 1024
+_FORWARDING: Final = (
+    "forwarded",
+    "via",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-real-ip",
+    "cf-connecting-ip",
+)
+_HOW_TO_MAKE_A_KEY: Final = "Make a key (headwater keys create NAME), and send it with the request."
+
+
+class Guard:
+    def __init__(self, settings: ServerSettings, keyring: Keyring, clock: Clock) -> None:
+        self._clock = clock
+        self._buckets: dict[str, _Bucket] = {}
+        self.reload(settings, keyring)
+
+    def reload(self, settings: ServerSettings, keyring: Keyring) -> None:
+        """From now on these."""
+        self._keyring = keyring
+        self._hosts = tuple(host.lower() for host in settings.allowed_hosts)
+        self._proxies = tuple(ipaddress.ip_network(proxy, strict=False) for proxy in settings.trusted_proxies)
+
+    async def caller(self, scope: AsgiScope, needs: Scope = "chat") -> Caller:
+        """Raises `Refusal`: 401, 403, 421, 429, 431."""
+        caller = await self._caller(scope, Headers(scope=scope))
+        if needs not in caller.scopes:
+            raise Refusal(f"This key may not do that: it has no scope '{needs}'.", status=403, code="scope_needed")
+        self._count(caller)
+        return caller
+
+    async def visitor(self, scope: AsgiScope) -> None:
+        """For what needs no key: whoever is let through the door may see it. Raises `Refusal`."""
+        headers = Headers(scope=scope)
+        self._check_size(scope)
+        if await self._keyring.is_needed():
+            self._check_host(self._host(scope, headers), self._hosts)
+        else:
+            self._check_local(scope, headers)
+        if scope["method"] != "GET":
+            self._check_origin(headers, self._host(scope, headers))
+
+    def is_secure(self, scope: AsgiScope) -> bool:
+        """The browser came by https, be it only up to a proxy that we trust."""
+        proto = Headers(scope=scope).get("x-forwarded-proto", "")
+        return scope["scheme"] == "https" or (proto == "https" and self._is_trusted(scope))
+
+    async def caller_of(self, key: str) -> Caller | None:
+        return await self._keyring.caller(key)
+
+    async def _caller(self, scope: AsgiScope, headers: Headers) -> Caller:
+        self._check_size(scope)
+        if not await self._keyring.is_needed():
+            self._check_local(scope, headers)
+            self._check_origin(headers, self._host(scope, headers))
+            return LOCAL
+        self._check_host(self._host(scope, headers), self._hosts)
+        key = _key_in(headers)
+        if key is None:
+            key = _cookie_in(headers)
+            if key is not None:
+                # A browser sends it by itself, whoever made it ask.
+                self._check_origin(headers, self._host(scope, headers))
+        if key is None:
+            raise _unauthorized("A key is needed: Authorization: Bearer KEY.", "key_needed")
+        caller = await self._keyring.caller(key)
+        if caller is None:
+            raise _unauthorized("This key is not known, or was revoked.", "key_unknown")
+        return caller
+
+    # ------------------------------------------------------------- where from
+
+    def _check_size(self, scope: AsgiScope) -> None:
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADERS_BYTES:
+            raise Refusal("The headers are too large.", status=431, code="headers_too_large")
+
+    def _check_local(self, scope: AsgiScope, headers: Headers) -> None:
+        if any(name in headers for name in _FORWARDING):
+            message = "This server has no keys, and a proxy would open it to everybody."
+            raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="proxy_without_keys")
+        client = scope.get("client")
+        if client is not None and not _is_loopback(client[0]):
+            message = "This server has no keys, and answers only to its own machine."
+            raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="not_local")
+        host = self._host(scope, headers)
+        if not _is_loopback(_name_of(host)):
+            # A name in a stranger's DNS may be pointed at this machine; it would still be in `Host`.
+            self._check_host(host, self._hosts or ("localhost",))
+
+    def _host(self, scope: AsgiScope, headers: Headers) -> str:
+        """What the client has called us. A proxy that we trust may call us by another name than it was called."""
+        given = headers.get("host", "").lower()
+        return headers.get("x-forwarded-host", given).lower() if self._is_trusted(scope) else given
+
+    def _check_host(self, host: str, allowed: tuple[str, ...]) -> None:
+        if allowed and not _matches(_name_of(host), allowed):
+            message = "This server does not go by the name in `Host`. If it should, put that into server.allowed_hosts."
+            raise Refusal(message, status=421, code="host_not_allowed")
+
+    def _check_origin(self, headers: Headers, host: str) -> None:
+        origin = headers.get("origin")
+        site = headers.get("sec-fetch-site", "none")
+        strange = origin is not None and _place_of(origin) != host
+        if strange or site not in ("none", "same-origin"):
+            raise Refusal("A page of another origin may not ask this.", status=403, code="cross_origin")
+
+    def _is_trusted(self, scope: AsgiScope) -> bool:
+        client = scope.get("client")
+        if not self._proxies:
+            return False
+        try:
+            address = ipaddress.ip_address(client[0] if client else "")
+        except ValueError:
+            return False
+        return any(address in network for network in self._proxies)
+
+    # --------------------------------------------------------------- how often
+
+    def _count(self, caller: Caller) -> None:
+        if caller.key_id is None or caller.requests_per_minute is None:
+            return
+        limit, now_s = float(caller.requests_per_minute), self._clock.now_s()
+        bucket = self._buckets.get(caller.key_id)
+        if bucket is None:
+            bucket = self._buckets[caller.key_id] = _Bucket(limit, now_s)
+        bucket.left = min(limit, bucket.left + (now_s - bucket.at_s) * limit / 60)
+        bucket.at_s = now_s
+        if bucket.left < 1:
+            after_s = max(1, round((1 - bucket.left) * 60 / limit))
+            message = f"More than {caller.requests_per_minute} requests a minute. Come back in {after_s} s."
+            raise Refusal(message, status=429, code="too_many_requests", headers={"retry-after": str(after_s)})
+        bucket.left -= 1
+
+
+class _Bucket(Struct):
+    left: float
+    at_s: float
+
+
+def check_runs(caller: Caller, runs: Runs, more: int = 1) -> None:
+    """Raises `Refusal` if they have as many runs as they may."""
+    limit = caller.concurrent_runs
+    if limit is not None and (running := runs.running(caller.owner)) + more > limit:
+        message = f"{running} runs are going on, and this key may have {limit} at a time."
+        raise Refusal(message, status=429, code="too_many_runs", headers={"retry-after": "5"})
+
+
+# ----------------------------------------------------------------- in a header
+
+
+def _key_in(headers: Headers) -> str | None:
+    kind, _, key = headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer" and key.strip():
+        return key.strip()
+    return headers.get("x-api-key")
+
+
+def _cookie_in(headers: Headers) -> str | None:
+    """By hand: one cookie of another program on this machine that is not quite legal must not hide ours."""
+    for pair in headers.get("cookie", "").split(";"):
+        name, _, value = pair.strip().partition("=")
+        if name == COOKIE and value:
+            return unquote(value)
+    return None
+
+
+def _unauthorized(message: str, code: str) -> Refusal:
+    return Refusal(message, status=401, code=code, headers={"www-authenticate": "Bearer"})
+
+
+def _name_of(host: str) -> str:
+    """Without the port, and without the brackets of an IPv6 address."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def _place_of(origin: str) -> str | None:
+    try:
+        return urlsplit(origin).netloc.lower() or None
+    except ValueError:
+        return None
+
+
+def _is_loopback(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+
+
+def _matches(name: str, allowed: Iterable[str]) -> bool:
+    """`*` alone is any name; `*.example.com` is what ends so."""
+    for pattern in allowed:
+        if pattern in ("*", name, f"[{name}]") or (pattern.startswith("*.") and name.endswith(pattern[1:])):
+            return True
+    return False

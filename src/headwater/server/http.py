@@ -1,0 +1,65 @@
+"""A request's body in, an answer in one piece out: what all routes do alike."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from headwater.dialects.base import Whole
+from headwater.errors import CallerError, HeadwaterError
+from headwater.server.callers import LOCAL, Caller
+from headwater.server.encoding import JSON
+from headwater.server.streams import Headers, Send
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+
+Identify = Callable[[Scope], Awaitable[Caller]]
+"""Who is asking. Raises `CallerError` for whoever may not."""
+
+
+async def anybody(scope: Scope) -> Caller:
+    """Whoever can reach it is at this machine."""
+    return LOCAL
+
+
+class ClientGone(HeadwaterError):
+    """There is nobody to answer any more."""
+
+
+async def read_body(scope: Scope, receive: Receive, limit_bytes: int) -> bytes:
+    """Raises `CallerError` for more than the limit, `ClientGone`."""
+    announced = header(scope, b"content-length") or "0"
+    if announced.isascii() and announced.isdigit() and int(announced) > limit_bytes:
+        raise _too_large(limit_bytes)
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        piece = message.get("body", b"")
+        pieces.append(piece)
+        size += len(piece)
+        if size > limit_bytes:
+            raise _too_large(limit_bytes)
+        if not message.get("more_body"):
+            return b"".join(pieces)
+
+
+def _too_large(limit_bytes: int) -> CallerError:
+    message = f"The body is larger than {limit_bytes} bytes, which is all that this server takes."
+    return CallerError(message, status=413, code="body_too_large")
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """`name` in lower case. The first, if there are several."""
+    return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), None)
+
+
+async def send_whole(send: Send, whole: Whole, *headers: tuple[bytes, bytes]) -> None:
+    about: Headers = [JSON, (b"content-length", b"%d" % len(whole.body)), *headers]
+    if whole.status == 413:
+        # Else all that is too large would have to be read before the connection is good for another request.
+        about.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": whole.status, "headers": about})
+    await send({"type": "http.response.body", "body": whole.body})

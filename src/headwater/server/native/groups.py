@@ -1,0 +1,196 @@
+"""Comparisons: the same words to several models, each in a session of its own that is hidden until it is picked.
+
+Each pane is a run like any other, with `on_disconnect: cancel`: stopped by itself, and no other is disturbed (C80).
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Final, assert_never
+
+from msgspec.structs import replace
+
+from headwater.conversation import Message
+from headwater.events import make_id
+from headwater.records import Group, Run, Session, SessionParameters
+from headwater.server.guard import check_runs
+from headwater.server.native.asking import (
+    Wish,
+    busy,
+    check_request,
+    messages_of,
+    new_run,
+    parameters_of,
+    refused,
+    request_of,
+    run_shape,
+)
+from headwater.server.native.endpoint import Call, Endpoint, Nothing, Reply, endpoint
+from headwater.server.native.shapes import GroupIn, GroupSaidIn, GroupShape, MessageIn, Pane, ParametersShape, PickIn
+from headwater.server.native.snapshot import time
+from headwater.server.refusals import not_found
+from headwater.store.results import Busy, KeyMismatch, Missing, Page, Queued, Replayed, Start, Started
+
+
+async def create(call: Call, body: GroupIn) -> Reply:
+    said = await messages_of(call, (MessageIn(content=body.content, parts=body.parts),))
+    check_runs(call.caller, call.services.runs, len(body.models))
+    now = call.services.clock.unix_s()
+    group_id = _id(call, "grp", now)
+    found = await call.services.store.group(call.owner, group_id)
+    if found is None:
+        sessions = [_session(call, body, number, now) for number in range(len(body.models))]
+        group = Group(
+            id=group_id, owner=call.owner, created_at=now, session_ids=tuple(session.id for session in sessions)
+        )
+        runs = [await _run(call, session, said, body.parameters) for session in sessions]
+        await call.services.store.create_group(group, tuple(sessions))
+    else:
+        # The same key came before. What it has not come to start, it starts now.
+        group = found
+        runs = [await _run(call, session, said, body.parameters) for session in await _sessions(call, group)]
+    return await _begin(call, group, runs, said, body.parameters)
+
+
+async def say(call: Call, body: GroupSaidIn) -> Reply:
+    group = await _group(call)
+    said = await messages_of(call, (MessageIn(content=body.content, parts=body.parts),))
+    sessions = await _sessions(call, group)
+    check_runs(call.caller, call.services.runs, len(sessions))
+    if call.headers.get("idempotency-key") is None:
+        await _check_idle(call, sessions)
+    runs = [await _run(call, session, said, body.parameters) for session in sessions]
+    return await _begin(call, group, runs, said, body.parameters)
+
+
+async def get(call: Call, query: Nothing) -> Reply:
+    return Reply(await _shape(call, await _group(call)))
+
+
+async def pick(call: Call, body: PickIn) -> Reply:
+    picked = await call.services.store.pick(call.owner, call.part("group_id"), body.session_id)
+    if isinstance(picked, Missing):
+        raise refused(picked)
+    return Reply(await _shape(call, picked))
+
+
+# -------------------------------------------------------------------------- making
+
+
+def _id(call: Call, prefix: str, now: float, number: int = 0) -> str:
+    """The same for the same key: a group that was made, and whose answer was lost, is found again."""
+    key = call.idempotency()
+    if key is None:
+        return call.services.make_id(prefix)
+    drawn = hashlib.sha256(f"{call.owner}\n{key.key}\n{number}".encode("utf-8", "surrogatepass")).digest()
+    return make_id(prefix, int.from_bytes(drawn[:6]), drawn[6:16])
+
+
+def _session(call: Call, body: GroupIn, number: int, now: float) -> Session:
+    given = body.parameters
+    return Session(
+        id=_id(call, "ses", now, number),
+        owner=call.owner,
+        created_at=now,
+        updated_at=now,
+        parameters=SessionParameters(body.models[number], given.system, parameters_of(given)),
+        hidden=True,
+    )
+
+
+async def _run(call: Call, session: Session, said: Sequence[Message], parameters: ParametersShape) -> Run:
+    """Raises `CallerError` before anything is written."""
+    wish = Wish(model=session.parameters.model, on_disconnect="cancel")
+    run = await new_run(call, wish)
+    await check_request(call, run, request_of(said, parameters))
+    return replace(run, session_id=session.id)
+
+
+async def _begin(
+    call: Call, group: Group, runs: Sequence[Run], said: Sequence[Message], parameters: ParametersShape
+) -> Reply:
+    replayed = False
+    for number, run in enumerate(runs):
+        start = call.services.sessions.said(run, request_of(said, parameters))
+        replayed |= await _started(call, replace(start, idempotency=call.idempotency(f"#{number}")))
+    headers = {"location": f"{call.services.settings.server.base_path}/api/groups/{group.id}"}
+    if replayed:
+        headers["idempotency-replayed"] = "true"
+    return Reply(await _shape(call, group), 201, headers)
+
+
+async def _started(call: Call, start: Start) -> bool:
+    """Whether it had been before. A pane that got busy meanwhile shows what it is busy with."""
+    result = await call.services.runs.start(start)
+    match result:
+        case Started() | Queued() | Busy():
+            return False
+        case Replayed():
+            return True
+        case KeyMismatch() | Missing():
+            raise refused(result)
+        case unreachable:
+            assert_never(unreachable)
+
+
+async def _check_idle(call: Call, sessions: Sequence[Session]) -> None:
+    for session in sessions:
+        transcript = await call.services.store.transcript(call.owner, session.id)
+        if transcript is not None and transcript.active is not None:
+            raise busy(transcript.active)
+
+
+# ------------------------------------------------------------------------- looking
+
+
+async def _group(call: Call) -> Group:
+    group = await call.services.store.group(call.owner, call.part("group_id"))
+    if group is None:
+        raise not_found("group")
+    return group
+
+
+async def _sessions(call: Call, group: Group) -> list[Session]:
+    """Those that were not deleted."""
+    found = [await call.services.store.session(call.owner, session_id) for session_id in group.session_ids]
+    return [session for session in found if session is not None]
+
+
+async def _shape(call: Call, group: Group) -> GroupShape:
+    panes = [await _pane(call, session) for session in await _sessions(call, group)]
+    return GroupShape(id=group.id, created_at=time(group.created_at), picked_id=group.picked_id, panes=tuple(panes))
+
+
+async def _pane(call: Call, session: Session) -> Pane:
+    newest = await call.services.store.runs(call.owner, session_id=session.id, page=Page(1))
+    run = await run_shape(call, newest.runs[0].id) if newest.runs else None
+    return Pane(session_id=session.id, model=session.parameters.model, run=run)
+
+
+_ONE: Final = "/api/groups/{group_id}"
+
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (
+    endpoint(
+        "POST",
+        "/api/groups",
+        create,
+        GroupIn,
+        GroupShape,
+        "Ask several models side by side",
+        status=201,
+        once=True,
+        also=(403, 409, 422),
+    ),
+    endpoint("GET", _ONE, get, Nothing, GroupShape, "A comparison, and how far each pane has come"),
+    endpoint(
+        "POST",
+        f"{_ONE}/messages",
+        say,
+        GroupSaidIn,
+        GroupShape,
+        "Say something to all of them",
+        status=201,
+        once=True,
+        also=(403, 409, 422),
+    ),
+    endpoint("POST", f"{_ONE}/pick", pick, PickIn, GroupShape, "Go on with this pane's session; the others are hidden"),
+)

@@ -1,0 +1,146 @@
+"""A server process from its start to its end, as signals want it.
+
+SIGTERM and SIGINT: nothing new is begun, what runs may go on for `drain_s`, and then ends as interrupted. A second one
+ends it at once. SIGHUP: the configuration is read again. uvicorn keeps the connections; the signals are ours, since
+it would wait for open streams before it told anybody.
+"""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import uvicorn
+
+from headwater.config.settings import Settings
+from headwater.server.app import build_app
+from headwater.server.callers import Keyring
+from headwater.server.direct import DirectProtocol
+from headwater.server.guard import Guard
+from headwater.server.native.api import Native
+from headwater.server.services import Services
+
+_log = logging.getLogger("headwater.server")
+
+_LAST_WORDS_S: Final = 1.0
+"""For so long connections may go on when all runs have ended: what is not read by then is not waited for."""
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, without its signals, and without patience for those who don't read."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        cutting = asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._cut)
+        await super().shutdown(sockets)
+        cutting.cancel()
+
+    def _cut(self) -> None:
+        for connection in list(self.server_state.connections):
+            if (transport := connection.transport) is not None:
+                transport.abort()
+
+
+class Front:
+    """What stands before the services: who may pass, and where to."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._guard = Guard(services.settings.server, self._keyring(), services.clock)
+        self._native = Native(services, self._guard)
+        self.app = build_app(services, self._guard.caller, self._native.routes())
+
+    def reload(self) -> None:
+        self._guard.reload(self._services.settings.server, self._keyring())
+
+    def close(self) -> None:
+        """Open streams end: they would keep the server from ending."""
+        self._native.close()
+
+    def _keyring(self) -> Keyring:
+        services = self._services
+        return Keyring(services.settings.server.keys, services.store, services.clock)
+
+
+def server_for(services: Services, front: Front | None = None) -> Server:
+    config = uvicorn.Config(
+        (front or Front(services)).app,
+        http=DirectProtocol,
+        ws="none",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        # Longer than clients keep theirs: whoever closes first does not lose a request that is on its way.
+        timeout_keep_alive=75,
+    )
+    return Server(config)
+
+
+class Process:
+    """`reload` gives the settings anew, or None if they can't be used."""
+
+    def __init__(self, services: Services, reload: Callable[[], Settings | None]) -> None:
+        self._services = services
+        self._reload = reload
+        self._front = Front(services)
+        self._server = server_for(services, self._front)
+        self._hurry = asyncio.Event()
+        self._ending: asyncio.Task[None] | None = None
+
+    async def run(self, listener: socket.socket) -> None:
+        """Until a signal ends it."""
+        self._listen_to_signals()
+        # The default looks through the youngest objects every 700 containers: with 256 open streams, every few tokens.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 100)
+        try:
+            await self._server.serve([listener])
+        finally:
+            await self._services.close()
+
+    def _listen_to_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        # Windows has neither SIGHUP nor handlers of the loop: Ctrl-C raises there.
+        with contextlib.suppress(NotImplementedError, AttributeError):
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, self._on_end)
+            loop.add_signal_handler(signal.SIGHUP, self._on_reload)
+
+    def _on_end(self) -> None:
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._end(), name="process: end")
+        else:
+            self._hurry.set()
+
+    async def _end(self) -> None:
+        services = self._services
+        services.drain()
+        waiting = {asyncio.create_task(services.runs.settle()), asyncio.create_task(self._hurry.wait())}
+        await asyncio.wait(waiting, timeout=services.settings.server.drain_s, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        await services.runs.close()
+        self._front.close()
+        self._server.should_exit = True
+
+    def _on_reload(self) -> None:
+        settings = self._reload()
+        if settings is None:
+            return
+        now = self._services.settings
+        for what in ("host", "port"):
+            if getattr(settings.server, what) != getattr(now.server, what):
+                _log.warning("server.%s has changed: that takes a restart", what)
+        if settings.store != now.store:
+            _log.warning("[store] has changed: that takes a restart")
+        self._services.reload(settings)
+        self._front.reload()

@@ -1,0 +1,208 @@
+"""An answer on its way to one client: from a run's log, through an encoder, to a connection.
+
+No task wakes for a token: the run tells `_on_news`, which takes what is past the cursor, encodes it and writes it. The
+request's own task sends the head and the end, and reads what is only in the store. A client that is behind is a
+cursor that stands still; a run that is in no store waits for it. Nothing here decides how a run ends.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any, Final, Protocol
+
+from headwater.errors import StoreError
+from headwater.events import Entry, Interrupted, RunEnded
+from headwater.runs.follow import Follower
+from headwater.runs.live import LiveRun
+from headwater.server.direct import Outlet
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+_FIXED: Final[Headers] = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
+"""Nobody between us and the client is to keep anything, or to wait for more."""
+
+
+class Answer(Protocol):
+    """What is said, and how it begins."""
+
+    @property
+    def beat(self) -> bytes:
+        """Keeps a silent connection alive; nothing where the client waits for one piece."""
+
+    @property
+    def headers(self) -> Headers: ...
+
+    def encode(self, entries: Sequence[Entry]) -> bytes:
+        """The bytes for what has come; often none."""
+
+    def begin(self) -> int:
+        """The status: something is about to be sent. It stands from now on."""
+
+
+class Stream:
+    def __init__(
+        self,
+        outlet: Outlet,
+        follower: Follower,
+        answer: Answer,
+        *,
+        live: LiveRun | None = None,
+        limit_bytes: int | None = None,
+        heartbeat_s: float = 15.0,
+        on_gone: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`live`: a run that no store has, to be held up while its client is `limit_bytes` behind."""
+        self._outlet = outlet
+        self._follower = follower
+        self._answer = answer
+        self._encode = answer.encode
+        self._live = live
+        self._limit_bytes = limit_bytes
+        self._told_gone = on_gone
+        self._heartbeat_s = heartbeat_s
+        self._silent_since_s: float | None = None
+        """As far as `tick` knows: no token notes when it came."""
+        self._rest = b""
+        """What waits for the head to be sent, or is the last of all."""
+        self._begun = False
+        self._flowing = False
+        """The head is sent, and nothing waits: what comes is written at once."""
+        self._full = False
+        self._news = False
+        self._reading = False
+        """What comes next is in the store: the task is to read it."""
+        self._ended = False
+        self._gone = False
+        self._waking: asyncio.Future[None] | None = None
+
+    async def serve(self, send: Send) -> None:
+        """Until all is said, or nobody is there to hear it."""
+        self._outlet.attach(self, limit_bytes=self._limit_bytes)
+        try:
+            self._follower.on_news(self._on_news)
+            self._on_news()
+            while not self._ended and not self._gone:
+                if self._reading:
+                    await self._read()
+                elif self._rest:
+                    await self._begin(send)
+                else:
+                    await self._wait()
+            if not self._gone:
+                await self._end(send)
+        finally:
+            self._follower.leave()
+            self._outlet.detach()
+
+    # --------------------------------------------------------------- the task's
+
+    async def _begin(self, send: Send) -> None:
+        await self._send_head(send)
+        rest, self._rest, self._flowing = self._rest, b"", True
+        self._outlet.write(rest)
+
+    async def _end(self, send: Send) -> None:
+        if not self._begun:
+            await self._send_head(send, (b"content-length", b"%d" % len(self._rest)))
+        await send({"type": "http.response.body", "body": self._rest})
+
+    async def _send_head(self, send: Send, *more: tuple[bytes, bytes]) -> None:
+        self._begun = True
+        status = self._answer.begin()
+        headers = [*_FIXED, *self._answer.headers, *more]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+
+    async def _read(self) -> None:
+        self._news = False
+        try:
+            entries = await self._follower.read()
+        except StoreError:
+            self._break_off()
+            return
+        self._reading = False
+        self._show(entries)
+        if entries or self._news:
+            self._on_news()
+
+    async def _wait(self) -> None:
+        # One future for each wait, and a wait for each stream: see `Follower`.
+        self._waking = asyncio.get_running_loop().create_future()
+        await self._waking
+
+    def _wake(self) -> None:
+        if self._waking is not None and not self._waking.done():
+            self._waking.set_result(None)
+
+    # ----------------------------------------------------------------- the run's
+
+    def _on_news(self) -> None:
+        self._news = True
+        if self._full or self._reading or self._ended or self._gone:
+            return
+        try:
+            entries = self._follower.take_nowait()
+        except StoreError:
+            self._break_off()
+            return
+        if entries is None:
+            self._reading = True
+            self._wake()
+        else:
+            self._show(entries)
+
+    def _show(self, entries: Sequence[Entry]) -> None:
+        if self._ended or self._gone or not entries:
+            return
+        body = self._encode(entries)
+        if type(entries[-1].event) is RunEnded:
+            self._finish(body)
+        elif body and self._flowing:
+            self._outlet.write(body)
+            self._silent_since_s = None
+        elif body:
+            self._rest += body
+            self._wake()
+
+    def _break_off(self) -> None:
+        """The store can't say how it goes on, and the client should not wait for it to."""
+        at = self._follower.cursor + 1
+        self._finish(self._encode([Entry(at, 0.0, RunEnded(Interrupted("store")))]))
+
+    def _finish(self, body: bytes) -> None:
+        self._ended = True
+        self._rest += body
+        self._wake()
+
+    # -------------------------------------------------------------- the client's
+
+    def on_full(self) -> None:
+        if self._live is not None:
+            self._live.pause()
+        else:
+            self._full = True
+
+    def on_room(self) -> None:
+        if self._live is not None:
+            self._live.resume()
+        else:
+            self._full = False
+            self._on_news()
+
+    def on_gone(self) -> None:
+        self._gone = True
+        self._told_gone()
+        self._wake()
+
+    # --------------------------------------------------------------------- time
+
+    def tick(self, now_s: float) -> None:
+        beat = self._answer.beat
+        if self._silent_since_s is None:
+            self._silent_since_s = now_s
+        elif beat and not self._full and not self._ended and now_s - self._silent_since_s >= self._heartbeat_s:
+            self._silent_since_s = now_s
+            if self._flowing:
+                self._outlet.write(beat)
+            else:
+                self._rest += beat
+                self._wake()

@@ -1,0 +1,193 @@
+"""A connection to an upstream: HTTP/1.1, kept alive, one exchange at a time, no task woken for a read.
+
+Owns the framing of answers, and whether the connection can serve another one. Refuses upgrades, heads
+that are too long, and bytes that nobody asked for. Does not connect (that is the pool's), and does
+not say what an ending means.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Literal, Protocol, cast
+
+from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+HEAD_LIMIT_BYTES: Final = 64 * 1024
+
+Ending = Literal["clean", "broken", "malformed"]
+"""`clean`: the body ended as HTTP says that it should. `broken`: the peer went away before that."""
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Reader(Protocol):
+    """Whom an exchange tells of its answer: a head, reads of the body, and one end. No head: only the end."""
+
+    def on_head(self, status: int, headers: Headers) -> None: ...
+
+    def on_body(self, data: bytes) -> None:
+        """Called once a read, however many chunks it has brought."""
+
+    def on_end(self, ending: Ending, rest: bytes) -> None:
+        """The last that is heard, with what the last read has brought. The connection is no longer the reader's."""
+
+
+class Connection(asyncio.Protocol):
+    # A stream's objects are cold each time that a token comes: slots touch half the memory.
+    __slots__ = (
+        "_complete",
+        "_headers",
+        "_idle",
+        "_lost",
+        "_overhead_bytes",
+        "_parser",
+        "_paused",
+        "_pieces",
+        "_reader",
+        "_reusable",
+        "_status",
+        "_transport",
+        "_until_closed",
+        "_wanted",
+        "on_body",
+    )
+
+    def __init__(self, idle: Callable[["Connection"], None], lost: Callable[["Connection"], None]) -> None:
+        """`idle`: it may be asked again. `lost`: it may not be, any more."""
+        self._idle = idle
+        self._lost = lost
+        self._transport: asyncio.Transport | None = None
+        self._paused = False
+        self._reader: Reader | None = None
+        self._status = 0
+        self._headers: Headers = []
+        self._until_closed = False
+        """The body has no length: the peer ends it by closing."""
+        self._reusable = False
+        self._complete = False
+        self._overhead_bytes = 0
+        """Read since the request or the last piece of the body: head, trailers, extensions of chunks."""
+        self._pieces: list[bytes] = []
+        self._wanted = 0
+        """How many of them belong to an answer that is complete."""
+        # The parser calls it for each chunk, without a frame of ours.
+        self.on_body = self._pieces.append
+        self._parser = HttpResponseParser(self)
+
+    # ------------------------------------------------------------ for the reader
+
+    @property
+    def open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    def ask(self, request: bytes, reader: Reader) -> None:
+        """Send a request; the reader is told of the answer."""
+        assert self._reader is None
+        assert self._transport is not None
+        self._reader = reader
+        self._status = 0
+        self._complete = False
+        self._overhead_bytes = 0
+        self._transport.write(request)
+
+    def leave(self, reader: Reader) -> None:
+        """The rest is not wanted: close, at once. Nothing, if the exchange is over already."""
+        if self._reader is reader:
+            self._reader = None
+            self.close()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            # Not `close`: that would first wait until a long request is sent.
+            self._transport.abort()
+
+    def pause(self) -> None:
+        if self._transport is not None and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._transport is not None and self._paused:
+            self._paused = False
+            self._transport.resume_reading()
+
+    # ----------------------------------------------------------- for the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        reader = self._reader
+        if reader is None:
+            # Nobody asked for it.
+            self.close()
+            return
+        ending: Ending | None = None
+        try:
+            self._parser.feed_data(data)
+        except HttpParserCallbackError as error:
+            # The reader's own mistake, and not the peer's.
+            raise error.__context__ or error from None
+        except (HttpParserError, HttpParserUpgrade):
+            ending = "malformed"
+        pieces = self._pieces
+        if self._complete:
+            del pieces[self._wanted :]
+            ending = "clean"
+        if pieces:
+            self._overhead_bytes = 0
+            body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            pieces.clear()
+        else:
+            body = b""
+            self._overhead_bytes += len(data)
+            if self._overhead_bytes > HEAD_LIMIT_BYTES:
+                ending = "malformed"
+        if self._reader is not reader:
+            # It left when it saw the head.
+            return
+        if ending is not None:
+            self._end(ending, body)
+        elif body:
+            reader.on_body(body)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None
+        self._lost(self)
+        self._end("clean" if exc is None and self._until_closed and self._status else "broken", b"")
+
+    def _end(self, ending: Ending, rest: bytes) -> None:
+        reader, self._reader = self._reader, None
+        if ending == "clean" and self._reusable and self.open:
+            self.resume()
+            self._idle(self)
+        else:
+            self.close()
+        if reader is not None:
+            reader.on_end(ending, rest)
+
+    # --------------------------------------------------------------- for the parser
+
+    def on_message_begin(self) -> None:
+        if self._complete:
+            # Bytes after the end of the answer: whose they are, nobody knows.
+            self._reusable = False
+        self._headers = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status < 200 or self._complete or self._reader is None:
+            # 100 and 103 announce the head that follows.
+            return
+        self._status = status
+        self._reusable = self._parser.should_keep_alive()
+        names = [name for name, _ in self._headers]
+        self._until_closed = b"content-length" not in names and b"transfer-encoding" not in names
+        self._reader.on_head(status, self._headers)
+
+    def on_message_complete(self) -> None:
+        if self._status and not self._complete:
+            self._complete = True
+            self._wanted = len(self._pieces)

@@ -1,0 +1,226 @@
+"""How runs end, what comes next, and what stays of them (C46-C53)."""
+
+import asyncio
+import gc
+import logging
+import weakref
+
+import pytest
+
+from headwater.errors import CallerError, StoreError
+from headwater.events import (
+    Completed,
+    Failed,
+    Incomplete,
+    RunEnded,
+    Stopped,
+    TextDelta,
+)
+from headwater.lifecycle import RunState
+from headwater.records import Run
+from headwater.runs.recover import resumed
+from headwater.source import Source
+from headwater.store.results import Busy, Queued, Started
+from tests.runs.puppets import OWNER, MakeStore, Puppet, new_id, stage
+
+pytestmark = pytest.mark.anyio
+
+
+class TestEnds:
+    @pytest.mark.parametrize("outcome", [Incomplete("length"), Failed("upstream_error", "On fire.")])
+    async def test_the_sources_outcome_stands(self, make_store: MakeStore, outcome: Incomplete | Failed) -> None:
+        async with stage(make_store) as staged:
+            run_id, puppet = await staged.begin(session_id="s")
+            puppet.say("x")
+            puppet.end(outcome)
+            assert await staged.outcome(run_id) == outcome
+            run = await staged.store.run(OWNER, run_id)
+            assert run is not None
+            assert (run.answered_by, run.outcome) == ("up/m", outcome)
+            assert run.first_token_at is not None
+
+    async def test_a_source_that_raises_has_failed(
+        self, make_store: MakeStore, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """C70: the traceback is in the server's log, and not in the client's message."""
+        async with stage(make_store) as staged:
+            run_id, puppet = await staged.begin()
+            with caplog.at_level(logging.ERROR):
+                puppet.fail(ValueError("secret detail"))
+                outcome = await staged.outcome(run_id)
+            assert isinstance(outcome, Failed)
+            assert outcome.reason == "agent_error"
+            assert "secret" not in outcome.message
+            assert "secret detail" in caplog.text
+
+    async def test_a_source_that_cannot_be_made_is_a_refusal(self, make_store: MakeStore) -> None:
+        async with stage(make_store) as staged:
+            staged.refuses = CallerError("No such model.", status=404)
+            result = await staged.ask()
+            assert isinstance(result, Started)
+            assert await staged.outcome(result.run.id) == Failed("refused", "No such model.", 404)
+
+    async def test_nothing_stays_in_memory(self, make_store: MakeStore) -> None:
+        """C53."""
+        async with stage(make_store) as staged:
+            run_id, puppet = await staged.begin()
+            live = weakref.ref(staged.runs.live(run_id))
+            task = asyncio.create_task(staged.words(run_id))
+            puppet.say("x")
+            puppet.end()
+            await task
+            await staged.outcome(run_id)
+            staged.puppets.clear()
+            del puppet, task
+            await asyncio.sleep(0.01)
+            gc.collect()
+            assert staged.runs.live(run_id) is None
+            assert live() is None
+
+
+class TestQueues:
+    """C52."""
+
+    async def test_a_second_message_is_rejected(self, make_store: MakeStore) -> None:
+        async with stage(make_store) as staged:
+            run_id, _ = await staged.begin(session_id="s")
+            result = await staged.ask("More", "s")
+            assert isinstance(result, Busy)
+            assert result.active.id == run_id
+
+    async def test_or_queued_and_begun_in_order(self, make_store: MakeStore) -> None:
+        async with stage(make_store) as staged:
+            _, puppet = await staged.begin("1", "s")
+            queued = [await staged.ask(text, "s", multitask="queue") for text in "23"]
+            for result in queued:
+                assert isinstance(result, Queued)
+                assert result.run.id not in staged.puppets
+                puppet.say("ok")
+                puppet.end()
+                puppet = await staged.puppet(result.run.id)
+            puppet.say("ok")
+            puppet.end()
+            await staged.outcome(queued[-1].run.id)  # type: ignore[union-attr]
+            texts = [text for kind, text, _ in await staged.transcript("s") if kind == "user"]
+            assert texts == ["1", "2", "3"]
+
+    async def test_or_takes_the_others_place(self, make_store: MakeStore) -> None:
+        async with stage(make_store) as staged:
+            first, puppet = await staged.begin("1", "s")
+            puppet.say("half")
+            result = await staged.ask("2", "s", multitask="interrupt")
+            assert isinstance(result, Queued)
+            assert await staged.outcome(first) == Stopped("replaced")
+            second = await staged.puppet(result.run.id)
+            second.say("whole")
+            second.end()
+            assert await staged.outcome(result.run.id) == Completed("stop")
+
+    async def test_a_failure_pauses_the_queue(self, make_store: MakeStore) -> None:
+        async with stage(make_store) as staged:
+            first, puppet = await staged.begin("1", "s")
+            queued = await staged.ask("2", "s", multitask="queue")
+            assert isinstance(queued, Queued)
+            puppet.end(Failed("upstream_error", "x"))
+            await staged.outcome(first)
+            await asyncio.sleep(0.02)
+            assert queued.run.id not in staged.puppets
+            session = await staged.store.session(OWNER, "s")
+            assert session is not None
+            assert session.queue_paused
+
+
+class TestUnrecorded:
+    async def test_it_is_shown_at_once_and_written_behind(self, make_store: MakeStore) -> None:
+        async with stage(make_store) as staged:
+            run = Run(id=new_id("run"), owner=OWNER, model="m", created_at=0.0, recorded=False, on_disconnect="cancel")
+            puppet = Puppet()
+
+            async def make(_: Run) -> Source:
+                return puppet
+
+            live = staged.runs.start_unrecorded(run, make)
+            await puppet.begun.wait()
+            follower = staged.runs.follower(OWNER, run.id)
+            puppet.say("now")
+            entries = follower.take_nowait()
+            assert entries is not None
+            assert entries[-1].event == TextDelta("now")
+            assert live.log.after(-1) is None
+            with pytest.raises(StoreError):
+                staged.runs.follower(OWNER, run.id).take_nowait()
+            live.pause()
+            assert puppet.paused
+            live.resume()
+            assert not puppet.paused
+            puppet.end()
+            [last] = await follower.next()
+            assert last.event == RunEnded(Completed("stop"))
+            assert await follower.next() == ()
+            follower.leave()
+            await asyncio.sleep(0.2)
+            assert await staged.store.run(OWNER, run.id) == live.run
+
+    async def test_a_pause_before_the_source_is_there_holds(self, make_store: MakeStore) -> None:
+        async with stage(make_store) as staged:
+            run = Run(id=new_id("run"), owner=OWNER, model="m", created_at=0.0, recorded=False)
+            puppet = Puppet()
+
+            async def make(_: Run) -> Source:
+                return puppet
+
+            live = staged.runs.start_unrecorded(run, make)
+            live.pause()
+            await puppet.begun.wait()
+            assert puppet.paused
+            live.resume()
+            puppet.end()
+            await live.task
+
+
+class TestSuspension:
+    async def test_a_run_that_waits_is_no_workers_and_goes_on_from_its_log(self, make_store: MakeStore) -> None:
+        async with stage(make_store) as staged:
+            run_id, puppet = await staged.begin(session_id="s")
+            puppet.say("before ")
+            following = asyncio.create_task(staged.words(run_id))
+            puppet.suspend()
+            await staged.settled(lambda: staged.runs.live(run_id) is None)
+            run = await staged.store.run(OWNER, run_id)
+            assert run is not None
+            assert run.state is RunState.WAITING
+            del staged.puppets[run_id]
+            started = await staged.store.claim(run_id)
+            assert started is not None
+            staged.runs._take_up(await resumed(staged.runs._habits, started.run))
+            again = await staged.puppet(run_id)
+            again.say("after")
+            again.end()
+            assert await staged.outcome(run_id) == Completed("stop")
+            assert await following == ["before ", "after"]
+
+    async def test_one_that_waits_can_be_stopped(self, make_store: MakeStore) -> None:
+        async with stage(make_store) as staged:
+            run_id, puppet = await staged.begin(session_id="s")
+            puppet.say("half")
+            puppet.suspend()
+            await staged.settled(lambda: staged.runs.live(run_id) is None)
+            answer = await staged.runs.stop(OWNER, run_id)
+            assert answer is not None
+            assert answer.run.outcome == Stopped("user")
+            assert (answer.caused_by_this_call, answer.upstream_closed) == (True, True)
+            assert await staged.transcript("s") == [
+                ("user", "Hello", "complete"),
+                ("assistant", "half", "partial"),
+                ("notice", "stopped", ""),
+            ]
+
+    async def test_a_stop_in_the_moment_of_suspension_is_a_stop(self, make_store: MakeStore) -> None:
+        async with stage(make_store) as staged:
+            run_id, puppet = await staged.begin()
+            puppet.suspend()
+            live = staged.runs.live(run_id)
+            assert live is not None
+            await asyncio.sleep(0)
+            live.stop(Stopped("user"))
+            assert await staged.outcome(run_id) == Stopped("user")

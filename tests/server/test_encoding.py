@@ -1,0 +1,81 @@
+"""What a dialect's client is told besides the dialect's own words."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from headwater.dialects import DIALECTS
+from headwater.dialects.base import Head
+from headwater.events import (
+    AttemptStarted,
+    Completed,
+    DialectName,
+    Entry,
+    Event,
+    Failed,
+    ProviderState,
+    RunEnded,
+    TextDelta,
+)
+from headwater.server.encoding import After, Gathered, Streamed
+from tests.server.house import frames
+
+HEAD = Head("run_1", 1, "m")
+SEARCH = ProviderState("responses", {"type": "web_search_call", "id": "ws_1", "status": "completed"})
+
+
+def entries(*events: Event) -> list[Entry]:
+    return [Entry(seq, 0.0, event) for seq, event in enumerate((AttemptStarted("up", "m"), *events))]
+
+
+def streamed(dialect: DialectName) -> Streamed:
+    spoken = DIALECTS[dialect]
+    return Streamed(spoken, HEAD, spoken.encoder(HEAD, include_usage=False, style="error"))
+
+
+def notes_in(body: bytes) -> list[str]:
+    found: list[Any] = [frame.data for frame in frames(body)]
+    noted = [data["headwater"] for data in found if isinstance(data, dict) and "headwater" in data]
+    return noted[0]["notes"] if noted else []
+
+
+@pytest.mark.parametrize("dialect", ["chat", "messages"])
+def test_an_item_that_the_dialect_has_no_words_for_is_noted_once(dialect: DialectName) -> None:
+    events = entries(SEARCH, TextDelta("Hi"), SEARCH, RunEnded(Completed("stop")))
+    why = "An item of type 'web_search_call' is known to clients of the responses dialect only."
+    assert notes_in(streamed(dialect).encode(events)) == [why]
+    whole = msgspec.json.decode(Gathered(DIALECTS[dialect], HEAD).encode(events))
+    assert whole["headwater"]["notes"] == [why]
+
+
+def test_a_refusal_is_noted_where_it_looks_like_any_text() -> None:
+    events = entries(TextDelta("No", refusal=True), TextDelta(", no.", refusal=True), RunEnded(Completed("stop")))
+    assert len(notes_in(streamed("messages").encode(events))) == 1
+    assert notes_in(streamed("chat").encode(events)) == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_refusal_keeps_its_status_only_before_the_first_byte(dialect: DialectName) -> None:
+    refused = RunEnded(Failed("refused", "Slow down.", 429))
+    early, late, beaten = streamed(dialect), streamed(dialect), streamed(dialect)
+    early.encode(entries(refused))
+    assert early.begin() == 429
+    late.encode(entries(TextDelta("Hi")))
+    late.encode(entries(refused))
+    assert late.begin() == 200
+    assert beaten.begin() == 200
+    beaten.encode(entries(refused))
+    assert beaten.begin() == 200
+
+
+def test_the_rest_of_a_stream_is_the_stream_without_its_beginning() -> None:
+    events: list[Event] = [TextDelta("a"), TextDelta("b"), TextDelta("c"), RunEnded(Failed("stalled", "Silence."))]
+
+    def whole(had: int) -> bytes:
+        encoder = After(DIALECTS["responses"].encoder(HEAD, include_usage=True, style="error"), had)
+        return b"".join(map(encoder.encode, events))
+
+    everything = frames(whole(0))
+    for had in range(len(everything) + 2):
+        assert frames(whole(had)) == everything[had:]

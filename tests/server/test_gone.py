@@ -1,0 +1,172 @@
+"""C41, C67: a client that goes away, in each phase and each way; the simulator tells when its own connection closed."""
+
+import asyncio
+import logging
+
+import msgspec
+import pytest
+
+from headwater.events import Completed, DialectName, Outcome, Stopped
+from tests.server.house import DIALECTS, PATHS, SAFETY_S, House, Line, asking, eventually, frames, open_house, texts
+
+pytestmark = pytest.mark.anyio
+
+# What the upstream does, and what the client has seen when it leaves.
+PHASES = {
+    "before the upstream's head": ("sim/stall-at-before_head", b""),
+    "after the head, before a token": ("sim/stall-at-after_head", b""),
+    "between tokens": ("sim/tokens-5000@50", b"t3 "),
+    "in a silence after tokens": ("sim/tokens-9,stall-after-4", b"t3 "),
+    "in a tool call": ("sim/tool,stall-at-in_arguments", b"lookup"),
+}
+TOOLS = {
+    "chat": [{"type": "function", "function": {"name": "lookup", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}}],
+    "responses": [{"type": "function", "name": "lookup", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}],
+    "messages": [{"name": "lookup", "input_schema": {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}}],
+}  # fmt: skip
+
+
+async def outcome_of(house: House, run_id: str) -> Outcome:
+    """Once its row is there: an unrecorded run's is written behind."""
+    async with asyncio.timeout(SAFETY_S):
+        while (run := await house.services.store.run("local", run_id)) is None or run.outcome is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    return run.outcome
+
+
+async def the_run(house: House) -> str:
+    """The only one that is live."""
+    await eventually(lambda: len(house.services.runs._live) == 1)
+    return next(iter(house.services.runs._live))
+
+
+@pytest.mark.parametrize("how", ["FIN", "RST"])
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_its_upstream_is_closed(
+    house: House, dialect: DialectName, phase: str, stream: bool, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    model, seen = PHASES[phase]
+    line = await house.raw(dialect, f"chat/{model}", stream=stream, tools=TOOLS[dialect])
+    await house.simulator.wait_for_requests(1)
+    run_id = await the_run(house)
+    if seen and stream:
+        await line.until(seen)
+    elif seen:
+        await eventually(lambda: house.simulator.requests[0].sent_tokens >= 4 or "tool" in model)
+    if how == "FIN":
+        await line.leave()
+    else:
+        line.reset()
+    async with asyncio.timeout(SAFETY_S):
+        closed = await house.simulator.wait_for_close(0)
+    assert closed.closed in ("client_fin", "client_reset")
+    assert await outcome_of(house, run_id) == Stopped("disconnect")
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize("size", [70_000, 100_000, 200_000, 1_000_000])
+async def test_one_that_has_sent_a_long_body_is_missed_too(house: House, size: int) -> None:
+    """A server that has stopped reading, as uvicorn does after 64 kB, hears of no FIN."""
+    line = await house.line()
+    body = msgspec.json.encode(asking("chat", "chat/sim/stall-at-after_head", "x" * size, stream=True))
+    head = f"POST {PATHS['chat']} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n\r\n"
+    line.writer.write(head.encode())
+    # So that somebody waits for the body when it comes, and takes all of it at once.
+    await asyncio.sleep(0.1)
+    line.writer.write(body)
+    await house.simulator.wait_for_requests(1)
+    await line.leave()
+    async with asyncio.timeout(SAFETY_S):
+        await house.simulator.wait_for_close(0)
+
+
+async def test_one_that_leaves_before_its_body_is_whole_starts_nothing(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = await house.line()
+    line.writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 100\r\n\r\n{")
+    await line.writer.drain()
+    await line.leave()
+    assert (await house.post("chat", "demo/echo")).status_code == 200
+    assert caplog.records == []
+
+
+async def test_a_run_that_had_ended_stays_ended(house: House) -> None:
+    """C49, C67"""
+    line = await house.raw("chat", "chat/sim/tokens-3", stream=True)
+    head = await line.until(b"\r\n\r\n")
+    run_id = head.partition(b"x-run-id: ")[2].partition(b"\r\n")[0].decode()
+    await line.until(b"[DONE]")
+    line.reset()
+    assert await outcome_of(house, run_id) == Completed("stop")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_with_continue_the_run_goes_on_and_all_of_it_is_kept(house: House, dialect: DialectName) -> None:
+    """C40"""
+    model = "chat/sim/tokens-20@50"
+    line = await house.raw(dialect, model, stream=True, on_disconnect="continue", session_id="s")
+    await line.until(b"t1 ")
+    run_id = await the_run(house)
+    line.reset()
+    assert await outcome_of(house, run_id) == Completed("stop")
+    transcript = await house.services.store.transcript("local", "s")
+    assert transcript is not None
+    said = transcript.messages[-1]
+    assert said.status == "complete"
+    assert getattr(said.message, "text", "") == "".join(f"t{n} " for n in range(20))
+
+
+async def test_a_recorded_partial_is_saved_once(house: House) -> None:
+    """C43"""
+    line = await house.raw("chat", "chat/sim/tokens-9,stall-after-3", stream=True, session_id="s")
+    await line.until(b"t2 ")
+    run_id = await the_run(house)
+    await line.leave()
+    assert await outcome_of(house, run_id) == Stopped("disconnect")
+    transcript = await house.services.store.transcript("local", "s")
+    assert transcript is not None
+    assert [getattr(m.message, "text", None) for m in transcript.messages[1:]] == ["t0 t1 t2 "]
+    assert [notice.code for notice in transcript.notices] == ["stopped"]
+
+
+async def test_five_hundred_cut_in_every_phase_leave_nothing_behind(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines: list[Line] = []
+    models = ["sim/stall-at-before_head", "sim/stall-at-after_head", "sim/tokens-99@2", "sim/tokens-9,stall-after-4"]
+    for n in range(500):
+        dialect = DIALECTS[n % 3]
+        lines.append(await house.raw(dialect, f"{DIALECTS[n // 3 % 3]}/{models[n % len(models)]}", stream=n % 7 != 0))
+    await house.simulator.wait_for_requests(500)
+    for n, line in enumerate(lines):
+        if n % 2:
+            line.reset()
+        else:
+            await line.leave()
+    async with asyncio.timeout(SAFETY_S):
+        await house.simulator.wait_for_connections(0)
+        await eventually(lambda: not house.services.runs._live and not house.services.sweep._ticks)
+    names = {task.get_name() for task in asyncio.all_tasks()}
+    assert not [name for name in names if name.startswith("run_")]
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_silence_is_kept_alive_by_what_every_client_ignores(dialect: DialectName) -> None:
+    """C69; and a beat that has to be sent makes it a 200, whatever comes then (C64)."""
+    async with open_house(heartbeat_s=0.3) as house:
+        line = await house.raw(dialect, "chat/sim/tokens-9,stall-after-2", stream=True)
+        beat = b"event: ping\n" if dialect == "messages" else b": keep-alive\n"
+        assert b"t1 " in await line.until(beat)
+        await line.until(beat)
+        await line.leave()
+        quiet = await house.raw(dialect, "chat/sim/head-1,status-429", stream=True)
+        head = await quiet.until(beat)
+        assert head.startswith(b"HTTP/1.1 200 ")
+        rest = await quiet.until(b"0\r\n\r\n")
+        assert b'"error"' in rest
+        await quiet.leave()
+        assert texts(dialect, frames(rest)) == ""

@@ -1,0 +1,236 @@
+"""`headwater serve` as a process: what it needs nothing for, and what signals do to it."""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+
+from headwater.simulate import Answer
+from headwater.testing import Simulator
+from tests.commands import finished, start
+from tests.server.house import SAFETY_S, Line, asking, eventually, frames, texts
+
+pytestmark = pytest.mark.anyio
+
+
+class Served:
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+        self.process = process
+        self.url = url
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    async def end(self) -> tuple[int, str]:
+        """Its exit code, and what it wrote to stderr."""
+        _, err = await asyncio.to_thread(self.process.communicate, timeout=SAFETY_S)
+        return self.process.returncode, err
+
+
+@asynccontextmanager
+async def serve(folder: Path, config: str = "", environ: Mapping[str, str] | None = None) -> AsyncIterator[Served]:
+    (folder / "headwater.toml").write_text(config)
+    store = {"HEADWATER_STORE__URL": f"sqlite:{folder / 'h.db'}"}
+    process = start("serve", "--port", "0", folder=folder, environ={**store, **(environ or {})})
+    try:
+        assert process.stdout is not None
+        line = await asyncio.to_thread(process.stdout.readline)
+        found = re.search(r"http://127\.0\.0\.1:\d+", line)
+        assert found, process.stderr and process.stderr.read()
+        yield Served(process, found[0])
+    finally:
+        process.kill()
+        await asyncio.to_thread(process.wait)
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def upstream(simulator: Simulator, name: str = "up", more: str = "") -> str:
+    return f'[upstreams.{name}]\nbase_url = "{simulator.url}/v1"\nlist_models = false\nretries = 0\n{more}'
+
+
+async def post(served: Served, path: str, **body: object) -> httpx2.Response:
+    async with httpx2.AsyncClient(timeout=SAFETY_S) as client:
+        return await client.post(f"{served.url}{path}", json=body)
+
+
+async def get(served: Served, path: str) -> httpx2.Response:
+    async with httpx2.AsyncClient(timeout=SAFETY_S) as client:
+        return await client.get(f"{served.url}{path}")
+
+
+async def stream(served: Served, model: str, **more: Any) -> Line:
+    line = await Line.open(served.url)
+    line.ask("/v1/chat/completions", asking("chat", model, stream=True, **more))
+    return line
+
+
+async def test_with_no_configuration_the_demo_models_answer_and_data_is_kept_at_home(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "HEADWATER_STORE__URL": "sqlite:~/.local/share/headwater/headwater.db"}
+    process = start("serve", "--port", "0", environ=environ)
+    with process:
+        assert process.stdout is not None
+        lines = [await asyncio.to_thread(process.stdout.readline) for _ in range(4)]
+        url = re.search(r"http://127\.0\.0\.1:\d+", lines[0])
+        assert url is not None
+        assert "OPENAI_API_KEY" in lines[1]
+        assert "demo/echo" in lines[2]
+        assert "headwater.db" in lines[3]
+        served = Served(process, url[0])
+        answer = await post(served, "/v1/chat/completions", **asking("chat", "demo/echo", "Hello there", stream=True))
+        assert texts("chat", frames(answer.content)) == "Hello there"
+        process.terminate()
+        assert await asyncio.to_thread(process.wait, SAFETY_S) == 0
+    assert (tmp_path / ".local/share/headwater/headwater.db").exists()
+
+
+@pytest.mark.parametrize("url", ["sqlite:/proc/nowhere/h.db", "gopher://x"])
+def test_a_store_that_can_not_be_opened_is_said_in_words(url: str) -> None:
+    code, out, err = finished("serve", "--port", "0", environ={"HEADWATER_STORE__URL": url})
+    assert code in (1, 2)
+    assert out == ""
+    assert "store" in err
+    assert "Traceback" not in err
+
+
+async def test_a_killed_server_tells_afterwards_what_had_come(tmp_path: Path) -> None:
+    """C51"""
+    async with Simulator() as simulator:
+        async with serve(tmp_path, upstream(simulator)) as served:
+            line = await Line.open(served.url)
+            body = asking("responses", "up/sim/tokens-9,stall-after-3", stream=True, background=True)
+            line.ask("/v1/responses", body)
+            read = await line.until(b"t2 ")
+            response_id = read.partition(b'"id":"')[2].partition(b'"')[0].decode()
+            served.signal(signal.SIGKILL)
+            await line.leave()
+            assert (await served.end())[0] == -signal.SIGKILL
+        async with serve(tmp_path, upstream(simulator)) as served:
+            client = openai.AsyncOpenAI(base_url=f"{served.url}/v1", api_key="any")
+            async with client:
+                response = await client.responses.retrieve(response_id)
+                assert response.status == "failed"
+                assert response.error is not None
+                assert str(response.error.code) == "run_interrupted"
+                assert response.output_text == "t0 t1 t2 "
+                resumed = await client.responses.retrieve(response_id, stream=True, starting_after=3)
+                with pytest.raises(openai.APIError):
+                    _ = [event async for event in resumed]
+
+
+async def test_sigterm_lets_open_runs_end_and_begins_nothing_new(tmp_path: Path) -> None:
+    async with Simulator() as simulator, serve(tmp_path, upstream(simulator)) as served:
+        assert (await get(served, "/readyz")).status_code == 200
+        line = await stream(served, "up/sim/tokens-40@40")
+        await line.until(b"t1 ")
+        served.signal(signal.SIGTERM)
+        async with asyncio.timeout(SAFETY_S):
+            while (await get(served, "/readyz")).status_code == 200:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        refused = await post(served, "/v1/chat/completions", **asking("chat", "demo/echo"))
+        assert refused.status_code == 503
+        assert refused.headers["retry-after"]
+        assert b"t39 " in await line.until(b"[DONE]")
+        await line.leave()
+        assert await served.end() == (0, "")
+
+
+async def test_what_does_not_end_in_time_is_interrupted_and_kept(tmp_path: Path) -> None:
+    async with Simulator() as simulator:
+        config = f"[server]\ndrain_s = 0.2\n{upstream(simulator)}"
+        async with serve(tmp_path, config) as served:
+            line = await stream(served, "up/sim/tokens-9,stall-after-2", session_id="s")
+            await line.until(b"t1 ")
+            served.signal(signal.SIGTERM)
+            assert b"run_interrupted" in await line.until(b"0\r\n\r\n")
+            await line.leave()
+            assert await served.end() == (0, "")
+            assert (await simulator.wait_for_close(0)).closed in ("client_fin", "client_reset")
+
+
+async def test_a_second_sigterm_ends_it_at_once(tmp_path: Path) -> None:
+    async with Simulator() as simulator:
+        config = f"[server]\ndrain_s = 3600\n{upstream(simulator)}"
+        async with serve(tmp_path, config) as served:
+            line = await stream(served, "up/sim/tokens-9,stall-after-2")
+            await line.until(b"t1 ")
+            served.signal(signal.SIGTERM)
+            async with asyncio.timeout(SAFETY_S):
+                while (await get(served, "/readyz")).status_code == 200:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            served.signal(signal.SIGTERM)
+            assert b"run_interrupted" in await line.until(b"0\r\n\r\n")
+            await line.leave()
+            assert await served.end() == (0, "")
+
+
+async def test_a_client_that_does_not_read_holds_up_nobodys_end(tmp_path: Path) -> None:
+    async with Simulator() as simulator:
+        config = f"[server]\ndrain_s = 0.2\n{upstream(simulator)}"
+        async with serve(tmp_path, config) as served:
+            line = await Line.open(served.url, receive_bytes=4096)
+            simulator.script("long", Answer(text=("x" * 1000 + " ") * 8000))
+            line.ask("/v1/chat/completions", asking("chat", "up/long", stream=True, session_id="s"))
+            await simulator.wait_for_end(0)
+            served.signal(signal.SIGTERM)
+            assert await served.end() == (0, "")
+            line.reset()
+
+
+async def test_sighup_reads_the_configuration_again_and_loses_no_run(tmp_path: Path) -> None:
+    async with Simulator() as simulator, serve(tmp_path, upstream(simulator)) as served:
+        line = await stream(served, "up/sim/tokens-60@40")
+        await line.until(b"t1 ")
+        (tmp_path / "headwater.toml").write_text(upstream(simulator, "other"))
+        served.signal(signal.SIGHUP)
+        asked = asking("chat", "other/sim/tokens-2")
+        async with asyncio.timeout(SAFETY_S):
+            while (answer := await post(served, "/v1/chat/completions", **asked)).status_code != 200:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert answer.json()["choices"][0]["message"]["content"] == "t0 t1 "
+        gone = await post(served, "/v1/chat/completions", **asking("chat", "up/sim/tokens-2"))
+        assert gone.status_code == 404
+        assert b"t59 " in await line.until(b"[DONE]")
+        await line.leave()
+        (tmp_path / "headwater.toml").write_text("[server]\nprot = 1\n")
+        served.signal(signal.SIGHUP)
+        assert (await post(served, "/v1/chat/completions", **asked)).status_code == 200
+        served.signal(signal.SIGTERM)
+        code, err = await served.end()
+        assert code == 0
+        assert "prot" in err
+        assert "stays as it was" in err
+        assert "Traceback" not in err
+
+
+async def test_nobody_else_can_open_its_file(tmp_path: Path) -> None:
+    async with serve(tmp_path) as served:
+        environ = {"HEADWATER_STORE__URL": f"sqlite:{tmp_path / 'h.db'}"}
+        code, _, err = await asyncio.to_thread(finished, "serve", "--port", "0", folder=tmp_path, environ=environ)
+        assert code == 1
+        assert served.url in err
+        assert "Traceback" not in err
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="there is no /proc here")
+async def test_nothing_of_a_streams_end_is_left_open(tmp_path: Path) -> None:
+    """File descriptors, as the kernel counts them."""
+    async with Simulator() as simulator, serve(tmp_path, upstream(simulator)) as served:
+        folder = Path(f"/proc/{served.process.pid}/fd")
+        await post(served, "/v1/chat/completions", **asking("chat", "up/sim/tokens-1"))
+        before = len(os.listdir(folder))
+        for _ in range(20):
+            line = await stream(served, "up/sim/stall-after-1")
+            await line.until(b"t0 ")
+            line.reset()
+        await eventually(lambda: len(os.listdir(folder)) <= before + 1)

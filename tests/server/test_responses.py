@@ -1,0 +1,200 @@
+"""Responses that are kept: retrieved, followed again, cancelled, deleted, gone on from."""
+
+import asyncio
+from typing import Any
+
+import openai
+import pytest
+
+from headwater.conversation import Request, Text, User
+from headwater.events import Completed
+from headwater.records import Run
+from headwater.store.results import Start
+from tests.server.house import PATHS, House, asking, frames
+
+pytestmark = pytest.mark.anyio
+
+STORED = "/v1/responses"
+
+
+async def test_what_was_stored_is_retrieved_as_it_was_answered(house: House) -> None:
+    answer = await house.openai.responses.create(
+        model="chat/sim/think,tokens-3", input="Hi", metadata={"a": "b"}, temperature=0.5
+    )
+    again = await house.openai.responses.retrieve(answer.id)
+    assert again == answer
+    assert again.output_text == "t0 t1 t2 "
+    assert (again.metadata, again.temperature) == ({"a": "b"}, 0.5)
+
+
+async def test_what_was_not_to_be_stored_is_not_found(house: House) -> None:
+    for more in ({"store": False}, {"store": False, "session_id": "s"}):
+        body = (await house.post("responses", "chat/sim/tokens-3", **more)).json()
+        assert (await house.http.get(f"{STORED}/{body['id']}")).status_code == 404
+    chat = (await house.post("chat", "chat/sim/tokens-3", session_id="t")).headers["x-run-id"]
+    for id in (chat, chat.replace("run_", "resp_"), "resp_nobody", "nobody"):
+        missing = await house.http.get(f"{STORED}/{id}")
+        assert missing.status_code == 404
+        assert missing.json()["error"]["code"] == "not_found"
+
+
+async def test_a_failed_response_is_retrieved_as_failed_with_what_had_come(house: House) -> None:
+    answer = await house.post("responses", "chat/sim/tokens-9,cut-after-2", stream=True)
+    response_id = answer.headers["x-run-id"].replace("run_", "resp_")
+    again = await house.openai.responses.retrieve(response_id)
+    assert again.status == "failed"
+    assert again.error is not None
+    assert str(again.error.code) == "upstream_truncated"
+    assert again.output_text == "t0 t1 "
+    streamed = await house.http.get(f"{STORED}/{response_id}?stream=true")
+    assert frames(streamed.content) == frames(answer.content)
+
+
+async def test_a_stream_of_a_response_that_was_refused_is_a_stream_all_the_same(house: House) -> None:
+    answer = await house.post("responses", "chat/sim/status-429", stream=True)
+    assert answer.status_code == 429
+    response_id = answer.headers["x-run-id"].replace("run_", "resp_")
+    streamed = await house.http.get(f"{STORED}/{response_id}?stream=true")
+    assert streamed.status_code == 200
+    assert [frame.event for frame in frames(streamed.content)][-3:-1] == ["error", "response.failed"]
+
+
+async def test_in_the_background_the_id_comes_at_once_and_the_answer_later(house: House) -> None:
+    answer = await house.openai.responses.create(model="chat/sim/tokens-5@50", input="Hi", background=True)
+    assert answer.status == "in_progress"
+    async with asyncio.timeout(30):
+        while answer.status == "in_progress":
+            await asyncio.sleep(0.02)
+            answer = await house.openai.responses.retrieve(answer.id)
+    assert answer.status == "completed"
+    assert answer.output_text == "t0 t1 t2 t3 t4 "
+    assert answer.background is True
+
+
+async def test_a_background_stream_that_was_cut_is_resumed_without_a_gap_or_a_repeat(house: House) -> None:
+    whole: list[dict[str, Any]] = []
+    async with house.http.stream(
+        "POST", PATHS["responses"], json=asking("responses", "chat/sim/tokens-30@60", stream=True, background=True)
+    ) as answer:
+        response_id = answer.headers["x-run-id"].replace("run_", "resp_")
+        read = b""
+        async for piece in answer.aiter_bytes():
+            read += piece
+            whole = [frame.data for frame in frames(read[: read.rfind(b"\n\n") + 2])]
+            if len(whole) >= 9:
+                break
+    # The connection is cut; the run goes on.
+    stream = await house.openai.responses.retrieve(
+        response_id, stream=True, starting_after=whole[-1]["sequence_number"]
+    )
+    rest = [event.to_dict() async for event in stream]
+    numbers = [event["sequence_number"] for event in [*whole, *rest]]
+    assert numbers == list(range(len(numbers)))
+    text = "".join(event["delta"] for event in [*whole, *rest] if event["type"] == "response.output_text.delta")
+    assert text == "".join(f"t{n} " for n in range(30))
+    assert rest[-1]["type"] == "response.completed"
+
+
+async def test_starting_after_needs_background_and_a_number(house: House) -> None:
+    answer = await house.openai.responses.create(model="demo/echo", input="Hi")
+    refused = await house.http.get(f"{STORED}/{answer.id}?stream=true&starting_after=1")
+    assert refused.status_code == 400
+    kept = await house.openai.responses.create(model="demo/echo", input="Hi", background=True)
+    for bad in ("-2", "x", "1.5"):
+        assert (await house.http.get(f"{STORED}/{kept.id}?stream=true&starting_after={bad}")).status_code == 400
+    past = await house.http.get(f"{STORED}/{kept.id}?stream=true&starting_after=999")
+    assert (past.status_code, past.content) == (200, b"")
+
+
+async def test_whoever_only_looks_on_may_leave(house: House) -> None:
+    """C41: it is the creating connection that counts."""
+    answer = await house.openai.responses.create(model="chat/sim/tokens-20@50", input="Hi", background=True)
+    stream = await house.openai.responses.retrieve(answer.id, stream=True)
+    async for event in stream:
+        if event.type == "response.output_text.delta":
+            break
+    await stream.close()
+    assert await house.services.runs.wait("local", answer.id.replace("resp_", "run_")) == Completed("stop")
+
+
+async def test_a_cancel_closes_the_upstream_and_what_had_come_is_kept(house: House) -> None:
+    """C42, C43, C47"""
+    answer = await house.openai.responses.create(model="chat/sim/tokens-9,stall-after-2", input="Hi", background=True)
+    async with asyncio.timeout(30):
+        while "t1" not in (await house.openai.responses.retrieve(answer.id)).output_text:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    cancelled = await house.openai.responses.cancel(answer.id)
+    assert cancelled.status == "cancelled"
+    assert cancelled.output_text == "t0 t1 "
+    assert (await house.simulator.wait_for_close(0)).closed in ("client_fin", "client_reset")
+    assert await house.openai.responses.cancel(answer.id) == cancelled
+
+
+async def test_what_was_deleted_is_gone(house: House) -> None:
+    answer = await house.openai.responses.create(model="demo/echo", input="Hi")
+    gone = await house.http.delete(f"{STORED}/{answer.id}")
+    assert gone.json() == {"id": answer.id, "object": "response", "deleted": True}
+    assert (await house.http.delete(f"{STORED}/{answer.id}")).status_code == 404
+    with pytest.raises(openai.NotFoundError):
+        await house.openai.responses.retrieve(answer.id)
+
+
+async def test_what_goes_on_or_belongs_to_a_session_is_not_deleted(house: House) -> None:
+    running = await house.openai.responses.create(model="chat/sim/stall-after-1", input="Hi", background=True)
+    refused = await house.http.delete(f"{STORED}/{running.id}")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "run_active")
+    await house.openai.responses.cancel(running.id)
+    body = (await house.post("responses", "demo/echo", session_id="s")).json()
+    refused = await house.http.delete(f"{STORED}/{body['id']}")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "in_session")
+
+
+@pytest.mark.parametrize("store", [True, False])
+async def test_a_response_goes_on_from_a_previous_one(house: House, store: bool) -> None:
+    first = await house.openai.responses.create(model="chat/sim/echo", input="one", instructions="Be brief.")
+    second = await house.openai.responses.create(
+        model="chat/sim/echo", input="two", previous_response_id=first.id, store=store
+    )
+    assert second.output_text == "two"
+    assert second.previous_response_id == first.id
+    told = [(message["role"], message["content"]) for message in house.simulator.requests[1].body["messages"]]
+    assert told[-3:] == [("user", "one"), ("assistant", "one"), ("user", "two")]
+
+
+async def test_only_an_answer_can_be_gone_on_from(house: House) -> None:
+    running = await house.openai.responses.create(model="chat/sim/stall-after-1", input="Hi", background=True)
+    in_session = (await house.post("responses", "demo/echo", session_id="s")).json()
+    for id, code in (
+        (running.id, "invalid_value"),
+        (in_session["id"], "invalid_value"),
+        ("resp_nobody", "previous_response_not_found"),
+    ):
+        answer = await house.post("responses", "demo/echo", previous_response_id=id)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["param"] == "previous_response_id"
+        assert answer.json()["error"]["code"] == code
+    await house.openai.responses.cancel(running.id)
+
+
+@pytest.mark.parametrize("session_id", [None, "s"])
+async def test_it_outlives_its_log(house: House, session_id: str | None) -> None:
+    more: dict[str, Any] = {} if session_id is None else {"session_id": session_id}
+    answer = (await house.post("responses", "chat/sim/tokens-3", background=False, **more)).json()
+    await house.services.store.tidy(-1.0)
+    again = await house.openai.responses.retrieve(answer["id"])
+    assert again.output_text == "t0 t1 t2 "
+    assert again.status == "completed"
+    gone = await house.http.get(f"{STORED}/{answer['id']}?stream=true")
+    assert (gone.status_code, gone.json()["error"]["code"]) == (410, "log_dropped")
+
+
+async def test_another_owners_is_as_if_it_were_not_there(house: House) -> None:
+    services = house.services
+    run = Run(id=services.make_id("run"), owner="somebody", model="demo/echo", created_at=0.0, route="responses")
+    await services.runs.start(Start(run=run, request=Request((User((Text("Hi"),)),))))
+    assert await services.runs.wait("somebody", run.id) == Completed("stop")
+    response_id = run.id.replace("run_", "resp_")
+    for method, path in (("GET", ""), ("GET", "?stream=true"), ("POST", "/cancel"), ("DELETE", "")):
+        assert (await house.http.request(method, f"{STORED}/{response_id}{path}")).status_code == 404
+    following = await house.post("responses", "demo/echo", previous_response_id=response_id)
+    assert following.json()["error"]["code"] == "previous_response_not_found"

@@ -1,0 +1,67 @@
+"""A store that can't be written to: what clients are told, and who notices nothing."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from headwater.events import Interrupted
+from tests.server.house import DIALECTS, House, eventually, open_house
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with open_house(f"sqlite:{tmp_path / 'h.db'}") as opened:
+        yield opened
+
+
+def refuse_writes(house: House, refuse: bool) -> None:
+    """On the connection that writes: as near to a read-only disk as one gets without a disk."""
+    house.services.store._database._writer.pragma("query_only", int(refuse))  # type: ignore[attr-defined]
+
+
+async def test_a_recorded_stream_is_broken_off_and_never_looks_complete(house: House) -> None:
+    line = await house.raw("chat", "chat/sim/tokens-40@40", stream=True, session_id="s")
+    head = await line.until(b"t1 ")
+    run_id = head.partition(b"x-run-id: ")[2].partition(b"\r\n")[0].decode()
+    refuse_writes(house, True)
+    rest = await line.until(b"0\r\n\r\n")
+    assert b"run_interrupted" in rest
+    assert b"[DONE]" not in rest
+    # And nothing more is paid for.
+    assert (await house.simulator.wait_for_close(0)).closed in ("client_fin", "client_reset")
+    refuse_writes(house, False)
+    await house.services.runs.settle()
+    run = await house.services.store.run("local", run_id)
+    assert run is not None
+    assert run.outcome == Interrupted("store")
+
+
+async def test_an_unrecorded_stream_notices_nothing(house: House) -> None:
+    line = await house.raw("chat", "chat/sim/tokens-20@40", stream=True)
+    await line.until(b"t1 ")
+    refuse_writes(house, True)
+    assert b"t19 " in await line.until(b"[DONE]")
+    refuse_writes(house, False)
+
+
+async def test_nothing_that_is_to_be_kept_is_begun(house: House) -> None:
+    refuse_writes(house, True)
+    for dialect in DIALECTS:
+        answer = await house.post(dialect, "chat/sim/tokens-3", session_id="s")
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"]
+    assert house.simulator.requests == []
+    assert (await house.http.get("/readyz")).status_code == 503
+    refuse_writes(house, False)
+    assert (await house.http.get("/readyz")).status_code == 200
+
+
+async def test_a_log_that_vanishes_under_its_follower_is_no_success(house: House) -> None:
+    answer = await house.openai.responses.create(model="chat/sim/tokens-5", input="Hi", background=True)
+    run_id = answer.id.replace("resp_", "run_")
+    await eventually(lambda: house.services.runs.live(run_id) is None)
+    assert await house.services.store.delete_run("local", run_id) is None
+    assert (await house.http.get(f"/v1/responses/{answer.id}?stream=true")).status_code == 404

@@ -1,0 +1,151 @@
+"""Comparisons (C80–C82), images, and what a person sees of both."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.server_native.serving import Served, served, settings_of, store_url, until
+
+pytestmark = pytest.mark.anyio
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20
+IMAGE = {"content-type": "image/png"}
+
+
+async def compare(server: Served, *models: str, **more: Any) -> Any:
+    answer = await server.post("/api/groups", {"models": models, "content": "Hello"} | more)
+    assert answer.status == 201, answer.body
+    assert answer.headers["location"] == f"/api/groups/{answer.json['id']}"
+    return answer.json
+
+
+async def test_each_pane_is_stopped_on_its_own_and_says_how_it_ended(server: Served) -> None:
+    """C80, C81, C82."""
+    group = await compare(server, "hang", "hang", "fast", "cut")
+    runs = [pane["run"] for pane in group["panes"]]
+    assert [pane["model"] for pane in group["panes"]] == ["hang", "hang", "fast", "cut"]
+    assert {run["on_disconnect"] for run in runs} == {"cancel"}
+    assert len({run["session_id"] for run in runs}) == 4
+    for run in runs[:2]:
+        async with server.stream(f"/api/runs/{run['id']}/events") as events:
+            while (frame := await events.next()) is not None and b"t2 " not in frame.data:
+                pass
+    stopped = (await server.post(f"/api/runs/{runs[0]['id']}/stop")).json
+    assert stopped["upstream_closed"] is True
+    await server.ended(runs[2]["id"])
+    await server.ended(runs[3]["id"])
+    shown = (await server.get(f"/api/groups/{group['id']}")).json
+    assert [pane["run"]["status"] for pane in shown["panes"]] == ["stopped", "running", "completed", "failed"]
+    hung = [asked for asked in server.simulator.requests if asked.body and "stall" in asked.body["model"]]
+    assert sorted(asked.ending or "open" for asked in hung)[1:] == ["open"]
+    assert shown["picked_id"] is None
+    # Its partial is saved once.
+    items = (await server.get(f"/api/sessions/{runs[0]['session_id']}/messages")).json["items"]
+    assert [item.get("content") for item in items if item["kind"] == "message"] == ["Hello", "t0 t1 t2 "]
+
+
+async def test_a_pane_that_nobody_follows_is_stopped(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """C41."""
+    settings = settings_of(store_url("memory", tmp_path_factory.mktemp("x")), linger_s=0.05)
+    async with served(settings) as server:
+        group = await compare(server, "hang")
+        path = f"/api/runs/{group['panes'][0]['run']['id']}"
+        run = (await until(lambda: server.get(path), lambda answer: answer.json["status"] != "running")).json
+        assert run["outcome"] == {"type": "stopped", "reason": "disconnect"}
+
+
+async def test_panes_are_hidden_until_one_is_picked(server: Served) -> None:
+    group = await compare(server, "fast", "demo/echo")
+    sessions = [pane["session_id"] for pane in group["panes"]]
+    for pane in group["panes"]:
+        await server.ended(pane["run"]["id"])
+    assert (await server.get("/api/sessions")).json["sessions"] == []
+    more = await server.post(f"/api/groups/{group['id']}/messages", {"content": "And now?"})
+    assert more.status == 201
+    runs = [pane["run"]["id"] for pane in more.json["panes"]]
+    assert not {*runs} & {pane["run"]["id"] for pane in group["panes"]}
+    for run_id in runs:
+        assert (await server.ended(run_id))["status"] == "completed"
+    picked = await server.post(f"/api/groups/{group['id']}/pick", {"session_id": sessions[1]})
+    assert picked.json["picked_id"] == sessions[1]
+    assert [one["id"] for one in (await server.get("/api/sessions")).json["sessions"]] == [sessions[1]]
+    items = (await server.get(f"/api/sessions/{sessions[1]}/messages")).json["items"]
+    assert [item["content"] for item in items] == ["Hello", "Hello", "And now?", "And now?"]
+    assert (await server.post(f"/api/groups/{group['id']}/pick", {"session_id": "none"})).status == 404
+    # A pane that was deleted is no more.
+    assert (await server.ask("DELETE", f"/api/sessions/{sessions[0]}")).status == 204
+    assert len((await server.get(f"/api/groups/{group['id']}")).json["panes"]) == 1
+
+
+async def test_a_busy_pane_refuses_for_all(server: Served) -> None:
+    group = await compare(server, "fast", "hang")
+    await server.ended(group["panes"][0]["run"]["id"])
+    answer = await server.post(f"/api/groups/{group['id']}/messages", {"content": "x"})
+    assert (answer.status, answer.code) == (409, "session_busy")
+    assert answer.error["active_run_id"] == group["panes"][1]["run"]["id"]
+    # With a key it may be the same request again: whoever can, begins.
+    key = {"idempotency-key": "again"}
+    answer = await server.post(f"/api/groups/{group['id']}/messages", {"content": "x"}, headers=key)
+    assert answer.status == 201
+    assert answer.json["panes"][1]["run"]["id"] == group["panes"][1]["run"]["id"]
+
+
+async def test_a_comparison_that_is_asked_for_twice_is_made_once(server: Served) -> None:
+    key = {"idempotency-key": "g"}
+    body = {"models": ["fast", "demo/echo"], "content": "Hello"}
+    first = await server.post("/api/groups", body, headers=key)
+    again = await server.post("/api/groups", body, headers=key)
+    assert (again.status, again.headers["idempotency-replayed"]) == (201, "true")
+    assert again.json["id"] == first.json["id"]
+    assert [pane["run"]["id"] for pane in again.json["panes"]] == [pane["run"]["id"] for pane in first.json["panes"]]
+    other = await server.post("/api/groups", body | {"content": "Bye"}, headers=key)
+    assert (other.status, other.code) == (422, "idempotency_key_reused")
+    assert len((await server.get("/api/runs")).json["runs"]) == 2
+    unknown = await server.post("/api/groups", body | {"models": ["fast", "demo/none"]})
+    assert unknown.status == 404
+    assert len((await server.get("/api/runs")).json["runs"]) == 2
+
+
+# -------------------------------------------------------------------------- images
+
+
+async def test_an_image_is_kept_by_its_hash_and_shown_to_the_model(server: Served) -> None:
+    put = await server.ask("POST", "/api/blobs", raw=PNG, headers=IMAGE)
+    assert (put.status, put.json["media_type"], put.json["size_bytes"]) == (201, "image/png", len(PNG))
+    hash = put.json["hash"]
+    assert put.headers["location"] == f"/api/blobs/{hash}"
+    assert (await server.ask("POST", "/api/blobs", raw=PNG, headers=IMAGE)).json == put.json
+    got = await server.get(f"/api/blobs/{hash}")
+    assert (got.body, got.headers["content-type"]) == (PNG, "image/png")
+    assert got.headers["x-content-type-options"] == "nosniff"
+    assert "sandbox" in got.headers["content-security-policy"]
+    parts = [{"type": "image", "blob": hash}]
+    session_id = await server.session()
+    said = await server.say(session_id, "Look", "fast", parts=parts)
+    assert said["message"]["parts"] == parts
+    alone = await server.post("/api/runs", {"model": "fast", "messages": [{"content": "Look", "parts": parts}]})
+    group = await compare(server, "fast", parts=parts)
+    for run in (said["run"], alone.json, group["panes"][0]["run"]):
+        await server.ended(run["id"])
+    for asked in server.simulator.requests:
+        if asked.method == "POST":
+            [_, image] = asked.body["messages"][-1]["content"]
+            assert image["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
+    by_url = await server.say(session_id, "", "fast", parts=[{"type": "image", "url": "https://example.com/x.png"}])
+    assert by_url["message"]["parts"] == [{"type": "image", "url": "https://example.com/x.png"}]
+
+
+@pytest.mark.parametrize("data", [b"<svg/>", b"", b"RIFF0000WAVE", b"GIF88a"])
+async def test_what_is_no_image_is_refused(server: Served, data: bytes) -> None:
+    answer = await server.ask("POST", "/api/blobs", raw=data, headers=IMAGE)
+    assert (answer.status, answer.code) == (415, "unsupported_media_type")
+    answer = await server.ask("POST", "/api/blobs", raw=PNG, headers={"content-type": "text/html"})
+    assert (answer.status, answer.code) == (415, "unsupported_media_type")
+
+
+async def test_many_comparisons_at_once_disturb_nobody(server: Served) -> None:
+    groups = await asyncio.gather(*(compare(server, "fast", "demo/echo") for _ in range(4)))
+    for group in groups:
+        for pane in group["panes"]:
+            assert (await server.ended(pane["run"]["id"]))["status"] == "completed"

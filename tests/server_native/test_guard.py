@@ -1,0 +1,247 @@
+"""Who is let in, and from where."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.config.secret import Secret
+from headwater.config.settings import KeySettings
+from headwater.records import Key
+from headwater.server.callers import Keyring, hash_of
+from headwater.server.guard import COOKIE, Guard
+from headwater.server.refusals import Refusal
+from headwater.store.memory import MemoryDatabase, open_memory
+from headwater.testing import ManualClock
+from tests.server_native.serving import KEYS, TWO_OWNERS, Served, served, settings_of, store_url
+
+pytestmark = pytest.mark.anyio
+
+EVIL = "http://evil.example"
+
+
+def headers(server: Served, **more: str) -> dict[str, str]:
+    return {name.replace("_", "-"): value.replace("SELF", server.url) for name, value in more.items()}
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "code"),
+    [
+        ({"host": "evil.example"}, 421, "host_not_allowed"),
+        ({"host": "evil.example:8790"}, 421, "host_not_allowed"),
+        ({"host": "localhost.evil.example"}, 421, "host_not_allowed"),
+        ({"host": "192.168.1.4"}, 421, "host_not_allowed"),
+        ({"origin": EVIL}, 403, "cross_origin"),
+        ({"origin": "null"}, 403, "cross_origin"),
+        ({"origin": "http://127.0.0.1:1"}, 403, "cross_origin"),
+        ({"origin": "http://[::1"}, 403, "cross_origin"),
+        ({"sec_fetch_site": "cross-site"}, 403, "cross_origin"),
+        ({"sec_fetch_site": "same-site"}, 403, "cross_origin"),
+        ({"x_forwarded_for": "127.0.0.1"}, 403, "proxy_without_keys"),
+        ({"forwarded": "for=127.0.0.1"}, 403, "proxy_without_keys"),
+        ({"x_real_ip": "10.0.0.1"}, 403, "proxy_without_keys"),
+        ({"via": "1.1 proxy"}, 403, "proxy_without_keys"),
+        ({"x_big": "x" * 70_000}, 431, "headers_too_large"),
+    ],
+)
+async def test_without_keys_only_this_machine_is_let_in(
+    server: Served, sent: dict[str, str], status: int, code: str
+) -> None:
+    for method, path in (("GET", "/api/runs"), ("POST", "/api/login")):
+        body = {"key": "x"} if method == "POST" else None
+        answer = await server.ask(method, path, body, headers=headers(server, **sent))
+        assert (answer.status, answer.code) == (status, code)
+    # What names nothing of anybody is behind the same door, but may be linked to.
+    if code != "cross_origin":
+        assert (await server.get("/openapi.json", headers=headers(server, **sent))).status == status
+        assert (await server.get("/api/nothing", headers=headers(server, **sent))).status == status
+    else:
+        assert (await server.get("/openapi.json", headers=headers(server, **sent))).status == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {},
+        {"host": "localhost:8790"},
+        {"host": "me.localhost"},
+        {"host": "[::1]:8790"},
+        {"origin": "SELF"},
+        {"origin": "http://localhost:5000", "host": "localhost:5000"},
+        {"sec_fetch_site": "same-origin"},
+        {"sec_fetch_site": "none"},
+    ],
+)
+async def test_this_machine_is_let_in(server: Served, sent: dict[str, str]) -> None:
+    assert (await server.get("/api/runs", headers=headers(server, **sent))).status == 200
+
+
+async def test_hosts_that_are_allowed_are_let_in(tmp_path: Path) -> None:
+    names = ("chat.example.com", "*.lan")
+    async with served(settings_of(store_url("memory", tmp_path), allowed_hosts=names)) as server:
+        for host, status in {"chat.example.com:80": 200, "a.b.lan": 200, "lan": 421, "example.com": 421}.items():
+            assert (await server.get("/api/me", headers={"host": host})).status == status
+    async with served(settings_of(store_url("memory", tmp_path), keys=TWO_OWNERS, allowed_hosts=names)) as server:
+        assert (await server.get("/api/me", key="ann")).status == 421
+        assert (await server.get("/openapi.json")).status == 421
+        assert (await server.get("/api/me", key="ann", headers={"host": "x.lan"})).status == 200
+
+
+# --------------------------------------------------------------------------- keys
+
+
+async def test_a_key_comes_in_a_header(keyed: Served) -> None:
+    key = KEYS["ann"]
+    for sent in ({"authorization": f"Bearer {key}"}, {"authorization": f"bearer  {key} "}, {"x-api-key": key}):
+        # From wherever: a page elsewhere can't send these without being allowed to, and nobody is.
+        answer = await keyed.get("/api/me", headers=sent | {"origin": EVIL, "x-forwarded-for": "1.2.3.4"})
+        assert answer.json["owner"] == "ann"
+        assert "access-control-allow-origin" not in answer.headers
+    for sent in ({"authorization": "Bearer "}, {"authorization": f"Basic {key}"}, {}):
+        assert (await keyed.get("/api/me", headers=sent)).code == "key_needed"
+    assert (await keyed.get("/api/me", headers={"x-api-key": "wrong"})).code == "key_unknown"
+    assert key not in str((await keyed.get("/api/me", headers={"x-api-key": f"{key}x"})).body)
+
+
+async def test_a_cookie_is_not_good_for_pages_of_others(keyed: Served) -> None:
+    answer = await keyed.post("/api/login", {"key": KEYS["ann"]})
+    assert answer.json["owner"] == "ann"
+    cookie = answer.headers["set-cookie"]
+    for flag in ("HttpOnly", "SameSite=Strict", "Path=/", "Max-Age="):
+        assert flag in cookie
+    assert "Secure" not in cookie
+    # Others on this machine have cookies, too, legal or not.
+    sent = {"cookie": f"a{{b=1; {cookie.partition(';')[0]}; c"}
+    assert (await keyed.get("/api/me", headers=sent)).json["owner"] == "ann"
+    for strange in ({"origin": EVIL}, {"sec-fetch-site": "cross-site"}):
+        assert (await keyed.get("/api/me", headers=sent | strange)).code == "cross_origin"
+    assert (await keyed.post("/api/login", {"key": "wrong"})).status == 401
+    assert (await keyed.post("/api/login", {"key": KEYS["ann"]}, headers={"origin": EVIL})).code == "cross_origin"
+    gone = await keyed.post("/api/logout")
+    assert gone.status == 204
+    assert COOKIE in gone.headers["set-cookie"]
+    assert "Max-Age=0" in gone.headers["set-cookie"]
+    assert (await keyed.get("/api/me", headers={"cookie": "a b=; ,;="})).code == "key_needed"
+    assert (await keyed.get("/api/me", headers={"cookie": "other=1"})).code == "key_needed"
+
+
+@pytest.mark.parametrize(("trusted", "secure"), [(("127.0.0.0/8",), True), (("10.0.0.0/8",), False)])
+async def test_a_cookie_is_for_https_alone_where_the_browser_came_so(
+    tmp_path: Path, trusted: tuple[str, ...], secure: bool
+) -> None:
+    async with served(settings_of(store_url("memory", tmp_path), keys=TWO_OWNERS, trusted_proxies=trusted)) as server:
+        answer = await server.post("/api/login", {"key": KEYS["ann"]}, headers={"x-forwarded-proto": "https"})
+        assert ("Secure" in answer.headers["set-cookie"]) is secure
+        # Nor is the name that it was called by believed of anybody else.
+        sent = {"x-forwarded-host": "chat.example.com", "origin": "https://chat.example.com"}
+        sent["cookie"] = answer.headers["set-cookie"].partition(";")[0]
+        assert (await server.get("/api/me", headers=sent)).status == (200 if secure else 403)
+
+
+async def test_scopes_and_models_of_a_key_hold(tmp_path: Path) -> None:
+    keys = (
+        KeySettings(owner="ann", key=Secret("a" * 20), models=("fast", "demo/*")),
+        KeySettings(owner="ops", key=Secret("o" * 20), scopes=("admin",)),
+        KeySettings(owner="boss", key=Secret("c" * 20), scopes=("chat", "admin")),
+    )
+    async with served(settings_of(store_url("memory", tmp_path), keys=keys)) as server:
+        ann, ops, boss = "a" * 20, "o" * 20, "c" * 20
+        run = await server.post("/api/runs", {"model": "hang", "input": "x"}, key=ann)
+        assert (run.status, run.code) == (403, "model_not_allowed")
+        group = await server.post("/api/groups", {"models": ["fast", "hang"], "content": "x"}, key=ann)
+        assert (group.status, group.code) == (403, "model_not_allowed")
+        made = (await server.post("/api/runs", {"model": "fast", "input": "x"}, key=ann)).json["id"]
+        await server.services.runs.wait(None, made)
+        approval = {"decision": "yes", "arguments_digest": "x"}
+        assert (await server.post(f"/api/runs/{made}/approvals/c", approval, key=ann)).code == "scope_needed"
+        assert (await server.get("/api/runs", key=ops)).code == "scope_needed"
+        # An administrator sees all runs, and may stop them; conversations stay their owners'.
+        assert (await server.get("/api/runs?all=true", key=ann)).code == "scope_needed"
+        assert (await server.get("/api/runs", key=boss)).json["runs"] == []
+        assert [run["id"] for run in (await server.get("/api/runs?all=true", key=boss)).json["runs"]] == [made]
+        assert (await server.get(f"/api/runs/{made}", key=boss)).status == 200
+        assert (await server.post(f"/api/runs/{made}/stop", key=boss)).status == 200
+        assert (await server.get(f"/api/runs/{made}/events", key=boss)).status == 404
+
+
+async def test_a_key_has_as_many_runs_at_a_time_as_it_may(tmp_path: Path) -> None:
+    keys = (KeySettings(owner="ann", key=Secret("a" * 20), concurrent_runs=2),)
+    async with served(settings_of(store_url("memory", tmp_path), keys=keys)) as server:
+        body = {"model": "hang", "input": "x"}
+        group = {"models": ["hang", "hang"], "content": "x"}
+        first = (await server.post("/api/runs", body, key="ann")).json["id"]
+        assert (await server.post("/api/groups", group, key="ann")).code == "too_many_runs"
+        assert (await server.post("/api/runs", body, key="ann")).status == 201
+        third = await server.post("/api/runs", body, key="ann")
+        assert (third.status, third.code) == (429, "too_many_runs")
+        assert third.headers["retry-after"] == "5"
+        await server.post(f"/api/runs/{first}/stop", key="ann")
+        assert (await server.post("/api/runs", body, key="ann")).status == 201
+
+
+# ----------------------------------------------------------- with a clock to move
+
+
+def scope(*sent: tuple[str, str], client: Any = ("127.0.0.1", 1)) -> dict[str, Any]:
+    raw = [(name.encode(), value.encode()) for name, value in (("host", "localhost"), *sent)]
+    return {"type": "http", "method": "GET", "path": "/", "headers": raw, "client": client, "scheme": "http"}
+
+
+async def ring(clock: ManualClock, *keys: KeySettings, **server: Any) -> tuple[Any, Keyring, Guard]:
+    store = await open_memory(MemoryDatabase(), address="", clock=clock, entropy=lambda n: b"0" * n)
+    keyring = Keyring(keys, store, clock)
+    return store, keyring, Guard(settings_of(store_url("memory", Path()), **server).server, keyring, clock)
+
+
+async def test_more_requests_than_allowed_are_refused_until_time_has_passed() -> None:
+    clock = ManualClock()
+    _, _, guard = await ring(clock, KeySettings(owner="ann", key=Secret("k" * 20), requests_per_minute=2))
+    bearer = scope(("authorization", f"Bearer {'k' * 20}"))
+    await guard.caller(bearer)
+    await guard.caller(bearer)
+    with pytest.raises(Refusal) as refusal:
+        await guard.caller(bearer)
+    assert (refusal.value.status, refusal.value.code) == (429, "too_many_requests")
+    assert refusal.value.headers == {"retry-after": "30"}
+    await clock.advance(30)
+    await guard.caller(bearer)
+    with pytest.raises(Refusal):
+        await guard.caller(bearer)
+
+
+async def test_keys_are_known_for_a_while_and_revoking_the_last_lets_nobody_in() -> None:
+    clock = ManualClock()
+    store, keyring, guard = await ring(clock)
+    assert (await guard.caller(scope())).owner == "local"
+    key = Key(id="key_1", owner="ann", hash=hash_of("secret"), created_at=0.0)
+    await store.put_key(key)
+    bearer = scope(("authorization", "Bearer secret"))
+    await clock.advance(6)
+    assert (await guard.caller(bearer)).owner == "ann"
+    with pytest.raises(Refusal):
+        await guard.caller(scope())
+    await store.put_key(Key(id="key_1", owner="ann", hash=key.hash, created_at=0.0, revoked_at=1.0))
+    assert await keyring.caller("secret") is not None
+    await clock.advance(6)
+    with pytest.raises(Refusal) as refusal:
+        await guard.caller(bearer)
+    assert refusal.value.code == "key_unknown"
+    assert await keyring.is_needed()
+
+
+async def test_guesses_do_not_fill_the_memory() -> None:
+    clock = ManualClock()
+    _, keyring, _ = await ring(clock)
+    for n in range(5000):
+        assert await keyring.caller(f"guess {n}") is None
+    assert len(keyring._known) < 4097
+
+
+async def test_strangers_are_refused_whatever_they_say() -> None:
+    _, _, guard = await ring(ManualClock(), trusted_proxies=("10.0.0.0/8",))
+    with pytest.raises(Refusal) as refusal:
+        await guard.caller(scope(client=("192.168.1.7", 5)))
+    assert (refusal.value.status, refusal.value.code) == (403, "not_local")
+    # A Unix socket has no address.
+    assert (await guard.caller(scope(client=None))).owner == "local"
+    assert guard.is_secure(scope(("x-forwarded-proto", "https"), client=None)) is False

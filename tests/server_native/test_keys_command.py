@@ -1,0 +1,76 @@
+"""`headwater keys`, as a process of its own, beside a server that is running."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.commands import finished
+from tests.server_native.serving import TWO_OWNERS, served, settings_of, store_url
+
+pytestmark = pytest.mark.anyio
+
+
+def config(folder: Path, url: str) -> Path:
+    (folder / "headwater.toml").write_text(f'[store]\nurl = "{url}"\n')
+    return folder
+
+
+def found_in(folder: Path, text: str) -> bool:
+    return any(text.encode() in path.read_bytes() for path in folder.iterdir())
+
+
+async def keys(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    return await asyncio.to_thread(finished, "keys", *arguments, folder=folder)
+
+
+async def test_a_key_that_is_made_is_let_in_until_it_is_revoked(tmp_path: Path) -> None:
+    url = store_url("sqlite", tmp_path)
+    folder = config(tmp_path, url.reveal())
+    code, key, told = await keys(folder, "create", "ann", "--name", "laptop", "--scope", "chat", "--scope", "admin")
+    assert code == 0
+    key = key.strip()
+    key_id = told.partition(" ")[0]
+    # The key itself is nowhere in the file: its hash is.
+    assert not found_in(tmp_path, key)
+    async with served(settings_of(url)) as server:
+        assert (await server.get("/api/me")).status == 401
+        me = (await server.get("/api/me", key=key)).json
+        assert me == {"owner": "ann", "scopes": ["chat", "admin"], "models": ["*"], "key_id": key_id}
+        code, listed, _ = await keys(folder, "list")
+        assert (code, key in listed, "laptop" in listed, key_id in listed) == (0, False, True, True)
+        assert await keys(folder, "revoke", key_id) == (0, "", "")
+        assert "revoked" in (await keys(folder, "list"))[1]
+    async with served(settings_of(url)) as server:
+        assert (await server.get("/api/me", key=key)).code == "key_unknown"
+        # The last one is gone, and that lets nobody in.
+        assert (await server.get("/api/me")).code == "key_needed"
+
+
+async def test_what_was_said_before_there_were_keys_is_adopted(tmp_path: Path) -> None:
+    url = store_url("sqlite", tmp_path)
+    folder = config(tmp_path, url.reveal())
+    async with served(settings_of(url)) as server:
+        session_id = await server.session(title="Old")
+        assert await keys(folder, "adopt", "ann") == (0, "1 conversation is ann's now.\n", "")
+        assert (await server.get(f"/api/sessions/{session_id}")).status == 404
+    async with served(settings_of(url, keys=TWO_OWNERS)) as server:
+        assert (await server.get(f"/api/sessions/{session_id}", key="ann")).json["title"] == "Old"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "url", "said"),
+    [
+        (["create", "ann", "--scope", "root"], "sqlite:h.db", "a scope is chat, approve or admin"),
+        (["create", " "], "sqlite:h.db", "an owner has a name"),
+        (["revoke", "key_x"], "sqlite:h.db", "there is no key key_x"),
+        (["list"], "memory:", "would be gone at once"),
+        (["list"], "sqlite:headwater.toml/h.db", "h.db"),
+    ],
+)
+async def test_what_can_not_be_done_is_said(tmp_path: Path, arguments: list[str], url: str, said: str) -> None:
+    code, out, err = await keys(config(tmp_path, url), *arguments)
+    assert code in (1, 2)
+    assert out == ""
+    assert said in err
+    assert "Traceback" not in err

@@ -1,0 +1,132 @@
+"""A token that is known by the bytes around it is read as it would be without that."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.accumulate import Accumulator
+from headwater.dialects import chat
+from headwater.events import ToolArgsDelta
+from headwater.mould import Mould
+from headwater.turn import TurnEnd, TurnReader
+from tests.fixtures import FIXTURES, Fixture
+
+BEFORE, AFTER = b'{"choices":[{"delta":{"content":"', b'"}}]}'
+
+
+def frame(delta: dict[str, Any], *, ascii: bool = False, **more: Any) -> bytes:
+    chunk = {"choices": [{"index": 0, "delta": delta, **more}]}
+    return b"data: %b\n\n" % json.dumps(chunk, ensure_ascii=ascii, separators=(",", ":")).encode()
+
+
+def read(pieces: list[bytes], **limits: int) -> tuple[TurnEnd, str, int]:
+    accumulator = Accumulator()
+    reader = TurnReader(chat.decoder("call"), accumulator, **limits)  # type: ignore[arg-type]
+    events = [event for piece in pieces for event in reader.feed(piece)]
+    end = reader.end("clean")
+    return TurnEnd(events + end.events, end.outcome), accumulator.text(), reader.activity
+
+
+def by_bytes(pieces: list[bytes]) -> list[bytes]:
+    return [bytes([byte]) for piece in pieces for byte in piece]
+
+
+@pytest.mark.parametrize("text", ["river", " the", "Grüße", "河", "🙂", "{[,:]}", "data: ", "a b"])
+def test_plain_text_is_read(text: str) -> None:
+    assert Mould(BEFORE, AFTER, 1000).text(b"data: " + BEFORE + text.encode() + AFTER + b"\n\n") == text
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"\\n", b'","x":"', b"\n", b"\r", b"\\u0041", b"\xff", b"\xe6\xb2", b'"}}]}\n\ndata: {"choices":[]}']
+)
+def test_anything_unusual_is_left_to_the_decoder(raw: bytes) -> None:
+    assert Mould(BEFORE, AFTER, 1000).text(b"data: " + BEFORE + raw + AFTER + b"\n\n") is None
+
+
+def test_start_and_end_may_not_overlap() -> None:
+    assert Mould(b'"', b'"', 1000).text(b'data: "\n\n') is None
+
+
+def test_a_frame_past_the_limit_is_left_to_the_decoder() -> None:
+    data = b"data: " + BEFORE + b"x" * 100 + AFTER + b"\n\n"
+    assert Mould(BEFORE, AFTER, len(data)).text(data) == "x" * 100
+    assert Mould(BEFORE, AFTER, len(data) - 1).text(data) is None
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.name)
+def test_every_recorded_stream_is_the_same_one_frame_a_read(fixture: Fixture) -> None:
+    pieces = [piece + b"\n\n" for piece in fixture.data.split(b"\n\n")]
+    end = fixture.read([*pieces[:-1], pieces[-1][:-2]])
+    assert end.events == fixture.events
+    assert end.outcome == fixture.outcome
+
+
+texts = st.text(max_size=6) | st.sampled_from(["<think>", "</think>", "\ud83d", "\ude42", '"', "\\", "probe", " word"])
+deltas = st.one_of(
+    texts.map(lambda text: {"content": text}),
+    texts.map(lambda text: {"content": text}),
+    st.fixed_dictionaries({"reasoning_content": texts}),
+    st.fixed_dictionaries({"content": texts, "refusal": texts}),
+    st.fixed_dictionaries({"content": texts, "tool_calls": st.just([{"index": 0, "function": {"arguments": "1"}}])}),
+    st.just({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "2"}}]}),
+)
+frames = st.one_of(
+    st.builds(frame, deltas, ascii=st.just(True)),
+    st.builds(frame, deltas.filter(lambda delta: "\\ud" not in json.dumps(delta))),
+    st.builds(frame, texts.map(lambda text: {"content": text}), ascii=st.just(True), finish_reason=st.just("stop")),
+    st.sampled_from([b": ping\n\n", b"data: [DONE]\n\n", b"event: ", b"id: 7\n", b"data: {\n", b"data: x"]),
+)
+
+
+@given(st.lists(frames, max_size=12))
+def test_one_frame_a_read_is_read_as_byte_by_byte(pieces: list[bytes]) -> None:
+    whole, cut = read(pieces), read(by_bytes(pieces))
+    assert whole[:2] == cut[:2]
+
+
+def test_every_known_token_counts_as_activity() -> None:
+    assert read([frame({"content": f"word{n}"}) for n in range(10)])[2] == 10
+
+
+def test_a_text_elsewhere_in_the_frame_is_not_taken_for_the_answer() -> None:
+    decoys = [
+        b'data: {"x":{"content":"no"},"choices":[{"delta":{"content": "a"}}]}\n\n',
+        b'data: {"x":{"content":"never"},"choices":[{"delta":{"content": "a"}}]}\n\n',
+    ]
+    assert read(decoys * 5)[1] == "a" * 10
+
+
+def test_half_a_character_is_joined_with_what_comes_next() -> None:
+    tokens = [frame({"content": text}) for text in "abc"]
+    half, rest = frame({"content": "d\ud83d"}, ascii=True), frame({"content": "\ude42"}, ascii=True)
+    assert read([*tokens, half, rest, *tokens])[1] == "abcd🙂abc"
+    assert read([*tokens, half, *tokens])[1] == "abcd\ufffdabc"
+
+
+def test_the_beginning_of_a_frame_is_not_forgotten() -> None:
+    tokens = [frame({"content": text}) for text in "abc"]
+    pieces = [*tokens, tokens[0] + b"data: ", tokens[1]]
+    assert read(pieces)[:2] == read(by_bytes(pieces))[:2]
+    assert read(pieces)[1] == "abca"
+
+
+def test_what_comes_along_with_the_text_is_not_forgotten() -> None:
+    arguments = {"tool_calls": [{"index": 0, "function": {"arguments": "1"}}]}
+    named = frame({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f"}}]})
+    end = read([frame({"content": "a"}), *[frame({"content": "a", **arguments})] * 9, named])[0]
+    assert ToolArgsDelta(0, "1" * 9) in end.events
+
+
+def test_where_no_two_frames_are_alike_learning_is_given_up() -> None:
+    """Some servers pad each frame with noise: the answer is the same."""
+    pieces = [frame({"content": "x"}, noise="n" * (n % 7)) for n in range(40)]
+    assert read(pieces)[1] == "x" * 40
+
+
+def test_a_read_past_the_answers_limit_is_cut_there() -> None:
+    token = frame({"content": "word"})
+    end, text, _ = read([token] * 5, limit_bytes=len(token) * 4)
+    assert (text, end.outcome.__class__.__name__) == ("word" * 4, "Failed")
