@@ -139,6 +139,10 @@ async def heard(first: Engine, second: Engine, runs: int) -> tuple[str, str]:
     from_commit: list[float] = []
     from_given: list[float] = []
     for seq in range(200):
+        await asyncio.sleep(0.02)
+        # Of the start, or of a look.
+        while not told.empty():
+            told.get_nowait()
         kept: asyncio.Future[float] = loop.create_future()
         given_s = loop.time()
         entry = encode_entry(Entry(seq, 0.0, TextDelta("word")))
@@ -146,7 +150,6 @@ async def heard(first: Engine, second: Engine, runs: int) -> tuple[str, str]:
         kept_s, heard_s = await kept, await told.get()
         from_commit.append(heard_s - kept_s)
         from_given.append(heard_s - given_s)
-        await asyncio.sleep(0.02)
     unwatch()
     await busy
     await end(first, run_id, 200)

@@ -2,7 +2,8 @@
 
 Three rules hold for all of it. **The owner is part of every question**: what is another's is as if it were not there.
 **A worker that was fenced writes nothing**: every write checks that, and raises `StoreError`. **What is said to be
-kept is kept**: an operation that returns has been committed as a whole, one that raises has changed nothing.
+kept is kept**: an operation that returns has been committed as a whole, one that raises has changed nothing, or says
+that this can't be known.
 
 Nothing here says how: no SQL, no file, no clock but the one that came in.
 """
