@@ -35,6 +35,7 @@ class Connection(asyncio.Protocol):
     # A stream's objects are cold each time that a token comes: slots touch half the memory.
     __slots__ = (
         "_complete",
+        "_early",
         "_headers",
         "_idle",
         "_lost",
@@ -57,6 +58,8 @@ class Connection(asyncio.Protocol):
         self._lost = lost
         self._transport: asyncio.Transport | None = None
         self._paused = False
+        self._early: bytes | None = b""
+        """Said before the first request: a server that is full, or none of HTTP. None once it was asked."""
         self._reader: Reader | None = None
         self._status = 0
         self._headers: Headers = []
@@ -82,12 +85,18 @@ class Connection(asyncio.Protocol):
     def ask(self, request: bytes, reader: Reader) -> None:
         """Send a request; the reader is told of the answer."""
         assert self._reader is None
-        assert self._transport is not None
         self._reader = reader
         self._status = 0
         self._complete = False
         self._overhead_bytes = 0
-        self._transport.write(request)
+        early, self._early = self._early, None
+        if self._transport is not None:
+            self._transport.write(request)
+        if early:
+            self.resume()
+            self.data_received(early)
+        if self._transport is None and self._reader is reader:
+            self._end("broken", b"")
 
     def leave(self, reader: Reader) -> None:
         """The rest is not wanted: close, at once. Nothing, if the exchange is over already."""
@@ -118,8 +127,12 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         reader = self._reader
         if reader is None:
-            # Nobody asked for it.
-            self.close()
+            if self._early is None:
+                # Nobody asked for it.
+                self.close()
+            else:
+                self._early += data
+                self.pause()
             return
         ending: Ending | None = None
         try:

@@ -18,6 +18,7 @@ from headwater.judge import Transport
 from headwater.upstream.connection import Connection, Ending, Headers
 from headwater.upstream.exchange import OnBytes, OnEnd
 from headwater.upstream.pool import Address, Pool, ProxyRefused, proxy_of_environment, read_address
+from headwater.upstream.resolve import Resolver
 
 _LAST_BYTES_S: Final = 1.0
 
@@ -144,6 +145,7 @@ class HttpOpener:
         *,
         connect_s: float,
         max_connections: int,
+        resolver: Resolver | None = None,
     ) -> None:
         self._address = read_address(url)
         parts = urlsplit(url)
@@ -155,7 +157,7 @@ class HttpOpener:
         self._max_connections = max_connections
         self._slots = asyncio.Semaphore(max_connections)
         self._proxy, self._trouble = _proxy(self._address)
-        self._pool = Pool(self._address, proxy=self._proxy, connect_timeout_s=connect_s)
+        self._pool = Pool(self._address, proxy=self._proxy, resolver=resolver, connect_timeout_s=connect_s)
 
     async def open(self, body: bytes, key: str | None) -> HttpExchange:
         if self._trouble is not None:
@@ -235,8 +237,8 @@ class HttpOpener:
                 what = f"The proxy {proxy} (from the environment) refused to connect to {host}: {error}."
             case ssl.SSLCertVerificationError(verify_message=cause):
                 what, lasting = f"The TLS certificate of {host} is not trusted: {cause}.", True
-            case ssl.SSLError(reason=cause):
-                what = f"No TLS with {host}: {cause}. If it has none, its base_url begins with http://."
+            case ssl.SSLError():
+                what = f"No TLS with {host}: {error.reason or error}. If it has none, its base_url begins with http://."
                 lasting = True
             case TimeoutError():
                 what = f"No connection to {host} within {self._connect_s:g} s (connect_timeout_s)."

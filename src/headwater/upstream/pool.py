@@ -16,6 +16,8 @@ from urllib.request import getproxies_environment, proxy_bypass_environment  # t
 from msgspec import Struct
 
 from headwater.upstream.connection import HEAD_LIMIT_BYTES, Connection
+from headwater.upstream.dial import dial
+from headwater.upstream.resolve import Resolver
 
 _FORBIDDEN: Final = re.compile(r"[\x00-\x1f\x7f]")
 _PORTS: Final = {"http": 80, "https": 443}
@@ -68,12 +70,14 @@ class Pool:
         *,
         proxy: Address | None = None,
         tls: ssl.SSLContext | None = None,
+        resolver: Resolver | None = None,
         connect_timeout_s: float = 10,
         keep_idle_s: float = 60,
     ) -> None:
         self._address = address
         self._proxy = proxy
         self._tls = tls or (ssl.create_default_context() if address.tls else None)
+        self._resolver = resolver or Resolver()
         self._connect_timeout_s = connect_timeout_s
         self._keep_idle_s = keep_idle_s
         self._idle: dict[Connection, float] = {}
@@ -104,15 +108,23 @@ class Pool:
 
     async def connect(self) -> Connection:
         """A new connection. Raises `OSError`; a `TimeoutError` is one, and so is what TLS may find."""
+        nearest = self._proxy or self._address
+        loop = asyncio.get_running_loop()
         async with asyncio.timeout(self._connect_timeout_s):
-            if self._proxy is not None and self._tls is not None:
-                return await self._connect_through(self._proxy, self._tls)
-            nearest = self._proxy or self._address
-            host = self._address.host if self._tls else None
-            _, connection = await asyncio.get_running_loop().create_connection(
-                self._connection, nearest.host, nearest.port, ssl=self._tls, server_hostname=host
-            )
-            return connection
+            sock = await dial(await self._resolver.peers(nearest.host, nearest.port))
+            if self._tls is None:
+                _, connection = await loop.create_connection(self._connection, sock=sock)
+                return connection
+            transport, tunnel = await loop.create_connection(_Tunnel, sock=sock)
+            try:
+                if self._proxy is not None:
+                    await tunnel.ask(self._address, self._proxy.credentials)
+                elif tunnel.heard:
+                    raise ssl.SSLError("it speaks first")
+                return await self._secure(transport, self._tls)
+            except BaseException:
+                transport.abort()
+                raise
 
     def close(self) -> None:
         while self._idle:
@@ -127,36 +139,41 @@ class Pool:
     def _forget(self, connection: Connection) -> None:
         self._idle.pop(connection, None)
 
-    async def _connect_through(self, proxy: Address, tls: ssl.SSLContext) -> Connection:
+    async def _secure(self, transport: asyncio.Transport, tls: ssl.SSLContext) -> Connection:
+        connection = self._connection()
         loop = asyncio.get_running_loop()
-        transport, tunnel = await loop.create_connection(_Tunnel, proxy.host, proxy.port)
-        try:
-            host = f"[{self._address.host}]" if ":" in self._address.host else self._address.host
-            await tunnel.ask(f"{host}:{self._address.port}", proxy.credentials)
-            connection = self._connection()
-            secured = await loop.start_tls(transport, connection, tls, server_hostname=self._address.host)
-        except BaseException:
-            transport.abort()
-            raise
+        secured = await loop.start_tls(transport, connection, tls, server_hostname=self._address.host)
         if secured is None:
-            raise ConnectionResetError("the proxy closed the connection")
+            raise ConnectionResetError("the connection was closed")
         connection.connection_made(secured)
         return connection
 
 
 class _Tunnel(asyncio.Protocol):
-    """Asks a proxy for a way through."""
+    """What a connection is before it has TLS: it may first have to ask a proxy for a way through."""
 
     def __init__(self) -> None:
         self._answer = bytearray()
-        self._open: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._told: asyncio.Future[OSError | None] | None = None
+        """While an answer is waited for. The refusal is a value: an exception that nobody fetches is complained of."""
 
-    async def ask(self, authority: str, credentials: str) -> None:
+    @property
+    def heard(self) -> bool:
+        return bool(self._answer)
+
+    async def ask(self, address: Address, credentials: str) -> None:
+        host = f"[{address.host}]" if ":" in address.host else address.host
+        authority = f"{host}:{address.port}"
         lines = [f"CONNECT {authority} HTTP/1.1", f"host: {authority}"]
         if credentials:
             lines.append(f"proxy-authorization: Basic {credentials}")
+        self._told = asyncio.get_running_loop().create_future()
+        if self._transport.is_closing():
+            self._tell(ConnectionResetError("the proxy closed the connection"))
         self._transport.write("\r\n".join([*lines, "", ""]).encode())
-        await self._open
+        refusal = await self._told
+        if refusal is not None:
+            raise refusal
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -164,13 +181,14 @@ class _Tunnel(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._answer += data
         status, *_ = self._answer.split(b"\r\n", 1)
-        if self._open.done():
-            return
         if re.match(rb"HTTP/1\.[01] 2\d\d\b", status) and self._answer.endswith(b"\r\n\r\n"):
-            self._open.set_result(None)
+            self._tell(None)
         elif b"\r\n\r\n" in self._answer or len(self._answer) > HEAD_LIMIT_BYTES:
-            self._open.set_exception(ProxyRefused(status[:100].decode("latin-1")))
+            self._tell(ProxyRefused(status[:100].decode("latin-1")))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if not self._open.done():
-            self._open.set_exception(ConnectionResetError("the proxy closed the connection"))
+        self._tell(ConnectionResetError("the proxy closed the connection"))
+
+    def _tell(self, refusal: OSError | None) -> None:
+        if self._told is not None and not self._told.done():
+            self._told.set_result(refusal)
