@@ -9,7 +9,8 @@ import pytest
 
 from headwater.upstream.pool import Address, Pool
 from headwater.upstream.resolve import Peer, Resolver, look_up
-from tests.upstream.test_connection import BODY, Answer, Upstream, ask, contexts
+from tests.upstream.test_connection import BODY, Answer, Upstream, ask, closed
+from tests.upstream.test_proxy import contexts
 from tests.upstream.wire import HEAD, LAST, LIMIT_S, Left, Talk, listening, nobody_answers, until
 
 pytestmark = pytest.mark.anyio
@@ -151,4 +152,79 @@ class TestAServerThatSpeaksFirst:
                 connection.ask(b"Hello", answer)
                 async with asyncio.timeout(LIMIT_S):
                     await answer.ended.wait()
-                assert answer.ending == "broken"
+                assert answer.ending == "unanswered"
+
+
+class TestKeeping:
+    @pytest.mark.parametrize("tls", [False, True])
+    async def test_a_connection_whose_request_is_not_all_sent_is_not_kept(self, *, tls: bool) -> None:
+        server, client = contexts()
+
+        async def early(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 413 Too much\r\ncontent-length: 2\r\n\r\nNo")
+            await asyncio.Event().wait()
+
+        async with listening(early, server if tls else None) as port:
+            pool = Pool(Address(tls, "localhost", port), tls=client if tls else None)
+            answer = Answer()
+            connection = answer.connection = await pool.connect()
+            length = 30_000_000
+            connection.ask(pool.head("/", {}) + b"content-length: %d\r\n\r\n%b" % (length, b"x" * length), answer)
+            async with asyncio.timeout(LIMIT_S):
+                await answer.ended.wait()
+            assert (answer.status, answer.body, answer.ending) == (413, b"No", "clean")
+            assert pool.take() is None
+            await closed(answer)
+
+    async def test_an_early_answer_that_ends_with_the_connection_ends(self) -> None:
+        async def early(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.0 413 Too much\r\n\r\nNo")
+            writer.write_eof()
+            await asyncio.Event().wait()
+
+        async with listening(early) as port:
+            pool = Pool(Address(False, "127.0.0.1", port))
+            answer = Answer()
+            (await pool.connect()).ask(pool.head("/", {}) + b"content-length: 9\r\n\r\n" + b"x" * 30_000_000, answer)
+            async with asyncio.timeout(LIMIT_S):
+                await answer.ended.wait()
+            assert (answer.body, answer.ending) == (b"No", "clean")
+
+    async def test_a_bursts_connections_go_by_themselves(self) -> None:
+        upstream = Upstream(HEAD + BODY + LAST)
+        async with listening(upstream.talk) as port:
+            pool = Pool(Address(False, "127.0.0.1", port), keep_idle_s=0.05)
+            with Left() as left:
+                connections = [await pool.connect() for _ in range(5)]
+                answers = [Answer() for _ in connections]
+                for connection, answer in zip(connections, answers, strict=True):
+                    connection.ask(pool.head("/", {}) + b"content-length: 0\r\n\r\n", answer)
+                for answer in answers:
+                    await answer.ended.wait()
+                    await asyncio.sleep(0.01)
+                await left.nothing()
+            assert not any(connection.open for connection in connections)
+            pool.close()
+
+    @pytest.mark.parametrize(
+        ("says", "kept"),
+        [(b"timeout=60", True), (b"max=3", True), (b"timeout=1, max=3", False), (b"Timeout=0", False)],
+    )
+    async def test_no_longer_than_the_upstream_says(self, says: bytes, *, kept: bool) -> None:
+        upstream = Upstream(b"HTTP/1.1 200 OK\r\nKeep-Alive: %b\r\ncontent-length: 0\r\n\r\n" % says)
+        async with listening(upstream.talk) as port:
+            pool = Pool(Address(False, "127.0.0.1", port))
+            await ask(pool)
+            assert (pool.take() is not None) == kept
+            pool.close()
+
+    async def test_a_closed_pool_takes_nothing_back(self) -> None:
+        upstream = Upstream(HEAD + BODY + LAST)
+        async with listening(upstream.talk) as port:
+            pool = Pool(Address(False, "127.0.0.1", port))
+            pool.close()
+            answer = await ask(pool)
+            assert pool.take() is None
+            await closed(answer)

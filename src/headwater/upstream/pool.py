@@ -5,10 +5,12 @@ that speak anything but plain HTTP. Does not retry: what a failure means is the 
 """
 
 import asyncio
+import os
 import re
 import ssl
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import cache
 from typing import Final, cast
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
@@ -26,6 +28,10 @@ _PORTS: Final = {"http": 80, "https": 443}
 class ProxyRefused(ConnectionRefusedError):
     """What the proxy said instead of letting us through."""
 
+    @property
+    def wants_login(self) -> bool:
+        return re.match(r"HTTP/1\.[01] 407\b", str(self)) is not None
+
 
 class Address(Struct, frozen=True):
     tls: bool
@@ -41,26 +47,44 @@ class Address(Struct, frozen=True):
 
 
 def read_address(url: str) -> Address:
-    parts = urlsplit(url)
-    if parts.scheme not in _PORTS or not parts.hostname:
-        raise ValueError(f"{url!r} is no http or https address")
+    """Raises `ValueError`, which never repeats the address: it may hold a password."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or parts.scheme not in _PORTS:
+        raise ValueError("it is no http or https address")
     credentials = ""
     if parts.username is not None:
         pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         credentials = b64encode(pair.encode()).decode()
-    return Address(parts.scheme == "https", parts.hostname, parts.port or _PORTS[parts.scheme], credentials)
+    return Address(parts.scheme == "https", host, port or _PORTS[parts.scheme], credentials)
 
 
 def proxy_of_environment(address: Address) -> Address | None:
-    """What `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say of it."""
+    """What `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say of it. Raises `ValueError`, with the name."""
     proxies = getproxies_environment()
-    url = proxies.get("https" if address.tls else "http", proxies.get("all"))
+    scheme = "https" if address.tls else "http"
+    name = scheme if scheme in proxies else "all"
+    url = proxies.get(name)
     if not url or proxy_bypass_environment(f"{address.host}:{address.port}", proxies):
         return None
-    proxy = read_address(url if "://" in url else f"http://{url}")
+    # The one in lower case counts, if there are both.
+    variable = max(one for one, value in os.environ.items() if one.lower() == f"{name}_proxy" and value)
+    try:
+        proxy = read_address(url if "://" in url else f"http://{url}")
+    except ValueError as error:
+        raise ValueError(f"{variable} can't be used: {error}") from None
     if proxy.tls:
-        raise ValueError("a proxy has to be spoken to in plain HTTP; what goes through it may be TLS")
+        raise ValueError(f"{variable} can't be used: a proxy has to be spoken to in plain HTTP, also for TLS to pass")
     return proxy
+
+
+@cache
+def shared_tls() -> ssl.SSLContext:
+    """With the system's certificates. Reading them takes 70 ms and more, in which nothing else would move."""
+    return ssl.create_default_context()
 
 
 class Pool:
@@ -72,16 +96,18 @@ class Pool:
         tls: ssl.SSLContext | None = None,
         resolver: Resolver | None = None,
         connect_timeout_s: float = 10,
-        keep_idle_s: float = 60,
+        keep_idle_s: float = 15,
     ) -> None:
         self._address = address
         self._proxy = proxy
-        self._tls = tls or (ssl.create_default_context() if address.tls else None)
+        self._tls = tls or (shared_tls() if address.tls else None)
         self._resolver = resolver or Resolver()
         self._connect_timeout_s = connect_timeout_s
         self._keep_idle_s = keep_idle_s
         self._idle: dict[Connection, float] = {}
-        """Since when each is; the last one is taken first, so that the others may age and go."""
+        """Until when each is kept; the last one is taken first, so that the others may age and go."""
+        self._aging: asyncio.TimerHandle | None = None
+        self._closed = False
 
     def head(self, path: str, headers: Mapping[str, str], method: str = "POST") -> bytes:
         """A request up to the length of its body. Made once, for many."""
@@ -91,17 +117,20 @@ class Pool:
             target = f"http://{self._address.authority}{path}"
             if self._proxy.credentials:
                 named["proxy-authorization"] = f"Basic {self._proxy.credentials}"
-        for text in (target, *named, *named.values()):
-            if _FORBIDDEN.search(text):
-                raise ValueError(f"no control character may be in {text!r}")
+        if _FORBIDDEN.search(target):
+            raise ValueError("no control character may be in the address")
+        for name, value in named.items():
+            # The value may be a key.
+            if _FORBIDDEN.search(name + value):
+                raise ValueError(f"no control character may be in the header {name!r}")
         lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in named.items()), ""]
         return "\r\n".join(lines).encode("latin-1", "replace")
 
     def take(self) -> Connection | None:
         """A connection that is at once there, if there is one."""
         while self._idle:
-            connection, since_s = self._idle.popitem()
-            if asyncio.get_running_loop().time() - since_s < self._keep_idle_s and connection.open:
+            connection, until_s = self._idle.popitem()
+            if asyncio.get_running_loop().time() < until_s and connection.open:
                 return connection
             connection.close()
         return None
@@ -127,6 +156,9 @@ class Pool:
                 raise
 
     def close(self) -> None:
+        self._closed = True
+        if self._aging is not None:
+            self._aging.cancel()
         while self._idle:
             self._idle.popitem()[0].close()
 
@@ -134,7 +166,25 @@ class Pool:
         return Connection(self._keep, self._forget)
 
     def _keep(self, connection: Connection) -> None:
-        self._idle[connection] = asyncio.get_running_loop().time()
+        # A second less than the peer says: it counts from earlier on, and the request takes its time.
+        keep_s = min(self._keep_idle_s, connection.keep_s - 1)
+        if self._closed or keep_s <= 0:
+            connection.close()
+            return
+        loop = asyncio.get_running_loop()
+        self._idle[connection] = loop.time() + keep_s
+        if self._aging is None:
+            self._aging = loop.call_later(keep_s, self._age)
+
+    def _age(self) -> None:
+        """One timer for all of them: it looks again when the next one is due."""
+        self._aging = None
+        loop = asyncio.get_running_loop()
+        for connection in [one for one, until_s in self._idle.items() if until_s <= loop.time()]:
+            del self._idle[connection]
+            connection.close()
+        if self._idle:
+            self._aging = loop.call_at(min(self._idle.values()), self._age)
 
     def _forget(self, connection: Connection) -> None:
         self._idle.pop(connection, None)
@@ -145,7 +195,7 @@ class Pool:
         secured = await loop.start_tls(transport, connection, tls, server_hostname=self._address.host)
         if secured is None:
             raise ConnectionResetError("the connection was closed")
-        connection.connection_made(secured)
+        connection.secured(secured, transport)
         return connection
 
 
