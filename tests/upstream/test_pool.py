@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -207,6 +208,16 @@ class TestKeeping:
                 await left.nothing()
             assert not any(connection.open for connection in connections)
             pool.close()
+
+    async def test_one_that_is_too_old_is_not_given_out_even_if_the_timer_is_late(self) -> None:
+        upstream = Upstream(HEAD + BODY + LAST)
+        async with listening(upstream.talk) as port:
+            pool = Pool(Address(False, "127.0.0.1", port), keep_idle_s=0.05)
+            answer = await ask(pool)
+            # The loop is held up.
+            time.sleep(0.06)  # noqa: ASYNC251
+            assert pool.take() is None
+            await closed(answer)
 
     @pytest.mark.parametrize(
         ("says", "kept"),

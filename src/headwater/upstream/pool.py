@@ -193,7 +193,7 @@ class Pool:
         connection = self._connection()
         loop = asyncio.get_running_loop()
         secured = await loop.start_tls(transport, connection, tls, server_hostname=self._address.host)
-        if secured is None:
+        if secured is None:  # pragma: no cover - as the loop's types say
             raise ConnectionResetError("the connection was closed")
         connection.secured(secured, transport)
         return connection
@@ -218,7 +218,7 @@ class _Tunnel(asyncio.Protocol):
         if credentials:
             lines.append(f"proxy-authorization: Basic {credentials}")
         self._told = asyncio.get_running_loop().create_future()
-        if self._transport.is_closing():
+        if self._transport.is_closing():  # pragma: no cover - it closed in the one turn of the loop before
             self._tell(ConnectionResetError("the proxy closed the connection"))
         self._transport.write("\r\n".join([*lines, "", ""]).encode())
         refusal = await self._told

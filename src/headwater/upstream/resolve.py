@@ -46,7 +46,7 @@ class Resolver:
 
     async def peers(self, host: str, port: int) -> Sequence[Peer]:
         """Raises `OSError` or `ValueError`. A cancel ends the waiting, for this caller only, and not the lookup."""
-        with suppress(socket.gaierror):
+        if ":" in host or host.replace(".", "").isdigit():
             return look_up(host, port, socket.AI_NUMERICHOST)
         loop = asyncio.get_running_loop()
         name = host, port
