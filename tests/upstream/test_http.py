@@ -1,10 +1,8 @@
 """Model turns over real sockets, against the simulator: attempts and connections as the upstream saw them (C20-C30)."""
 
 import asyncio
-import contextlib
-import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -35,7 +33,7 @@ from headwater.upstream.http import HttpOpener
 from headwater.upstream.model import Model
 from headwater.upstream.sweep import Sweep
 from tests.upstream.asking import Heard
-from tests.upstream.wire import listening
+from tests.upstream.wire import listening, nobody_answers
 
 pytestmark = pytest.mark.anyio
 
@@ -277,20 +275,6 @@ async def test_a_stop_closes_the_connection(dialect: DialectName, fault: Stall) 
             await task
         await asyncio.wait_for(up.simulator.wait_for_close(0), 5)
         assert len(up.simulator.requests) == 1
-
-
-@contextlib.contextmanager
-def nobody_answers() -> Iterator[int]:
-    """A port whose listener's queue is full: no handshake ever ends."""
-    with socket.socket() as listener, contextlib.ExitStack() as stack:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        for _ in range(4):
-            filler = stack.enter_context(socket.socket())
-            filler.setblocking(False)
-            with contextlib.suppress(BlockingIOError):
-                filler.connect(listener.getsockname())
-        yield listener.getsockname()[1]
 
 
 async def test_a_stop_while_connecting_leaves_nothing_behind() -> None:

@@ -1,9 +1,13 @@
 """Raw sockets on both sides: an upstream that writes what it is told, and a client that reads what comes."""
 
 import asyncio
+import os
+import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import stat
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from typing import Self
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -53,3 +57,48 @@ def chunked(*pieces: bytes) -> bytes:
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 LAST = b"0\r\n\r\n"
+
+
+@contextmanager
+def nobody_answers() -> Iterator[int]:
+    """A port whose listener's queue is full: no handshake ever ends."""
+    with socket.socket() as listener, ExitStack() as stack:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            with suppress(BlockingIOError):
+                filler.connect(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+class Left:
+    """What is left of sockets and tasks since it was entered."""
+
+    def __enter__(self) -> Self:
+        self._before = self._now()
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def _now(self) -> tuple[set[int], set[str]]:
+        sockets = set()
+        for fd in map(int, os.listdir("/dev/fd")):
+            with suppress(OSError):
+                if stat.S_ISSOCK(os.fstat(fd).st_mode):
+                    sockets.add(fd)
+        # The upstream's side is a task too, for a moment.
+        return sockets, {task.get_name() for task in asyncio.all_tasks()}
+
+    async def nothing(self) -> None:
+        sockets, tasks = self._before
+        await until(lambda: self._now()[0] <= sockets and self._now()[1] <= tasks)
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    for _ in range(LIMIT_S * 1000):
+        if reached():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("not reached")

@@ -6,6 +6,8 @@ not say what an ending means.
 """
 
 import asyncio
+import math
+import re
 from collections.abc import Callable
 from typing import Final, Literal, Protocol, cast
 
@@ -13,8 +15,11 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 
 HEAD_LIMIT_BYTES: Final = 64 * 1024
 
-Ending = Literal["clean", "broken", "malformed"]
-"""`clean`: the body ended as HTTP says that it should. `broken`: the peer went away before that."""
+Ending = Literal["clean", "broken", "unanswered", "malformed", "oversized", "upgraded"]
+"""`clean`: the body ended as HTTP says that it should. `broken`: the peer went away before that; `unanswered`: before
+its first byte. `malformed`: not HTTP. `oversized`: too much head, or trailer. `upgraded`: to what nobody asked for."""
+
+_KEEP_ALIVE: Final = re.compile(rb"\btimeout\s*=\s*(\d{1,9})", re.IGNORECASE)
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -35,6 +40,7 @@ class Connection(asyncio.Protocol):
     # A stream's objects are cold each time that a token comes: slots touch half the memory.
     __slots__ = (
         "_complete",
+        "_early",
         "_headers",
         "_idle",
         "_lost",
@@ -48,6 +54,8 @@ class Connection(asyncio.Protocol):
         "_transport",
         "_until_closed",
         "_wanted",
+        "_wire",
+        "keep_s",
         "on_body",
     )
 
@@ -56,7 +64,13 @@ class Connection(asyncio.Protocol):
         self._idle = idle
         self._lost = lost
         self._transport: asyncio.Transport | None = None
+        self._wire: asyncio.Transport | None = None
+        """What carries TLS, which does not tell how much of it is unsent."""
+        self.keep_s = math.inf
+        """How long the peer says that it keeps an idle connection."""
         self._paused = False
+        self._early: bytes | None = b""
+        """Said before the first request: a server that is full, or none of HTTP. None once it was asked."""
         self._reader: Reader | None = None
         self._status = 0
         self._headers: Headers = []
@@ -82,12 +96,18 @@ class Connection(asyncio.Protocol):
     def ask(self, request: bytes, reader: Reader) -> None:
         """Send a request; the reader is told of the answer."""
         assert self._reader is None
-        assert self._transport is not None
         self._reader = reader
         self._status = 0
         self._complete = False
         self._overhead_bytes = 0
-        self._transport.write(request)
+        early, self._early = self._early, None
+        if self._transport is not None:
+            self._transport.write(request)
+        if early:
+            self.resume()
+            self.data_received(early)
+        if self._transport is None and self._reader is reader:
+            self._end("unanswered", b"")
 
     def leave(self, reader: Reader) -> None:
         """The rest is not wanted: close, at once. Nothing, if the exchange is over already."""
@@ -115,11 +135,23 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
 
+    def secured(self, transport: asyncio.Transport, wire: asyncio.Transport) -> None:
+        """It has TLS, on top of `wire`."""
+        self._transport, self._wire = transport, wire
+
+    def eof_received(self) -> None:
+        # What we have not sent, nobody will read: the loop would wait for it.
+        self.close()
+
     def data_received(self, data: bytes) -> None:
         reader = self._reader
         if reader is None:
-            # Nobody asked for it.
-            self.close()
+            if self._early is None:
+                # Nobody asked for it.
+                self.close()
+            else:
+                self._early += data
+                self.pause()
             return
         ending: Ending | None = None
         try:
@@ -127,7 +159,9 @@ class Connection(asyncio.Protocol):
         except HttpParserCallbackError as error:
             # The reader's own mistake, and not the peer's.
             raise error.__context__ or error from None
-        except (HttpParserError, HttpParserUpgrade):
+        except HttpParserUpgrade:
+            ending = "upgraded"
+        except HttpParserError:
             ending = "malformed"
         pieces = self._pieces
         if self._complete:
@@ -141,7 +175,7 @@ class Connection(asyncio.Protocol):
             body = b""
             self._overhead_bytes += len(data)
             if self._overhead_bytes > HEAD_LIMIT_BYTES:
-                ending = "malformed"
+                ending = "oversized"
         if self._reader is not reader:
             # It left when it saw the head.
             return
@@ -153,17 +187,24 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
         self._lost(self)
-        self._end("clean" if exc is None and self._until_closed and self._status else "broken", b"")
+        if exc is None and self._until_closed and self._status:
+            self._end("clean", b"")
+        else:
+            self._end("broken" if self._status or self._overhead_bytes else "unanswered", b"")
 
     def _end(self, ending: Ending, rest: bytes) -> None:
         reader, self._reader = self._reader, None
-        if ending == "clean" and self._reusable and self.open:
+        if ending == "clean" and self._reusable and self.open and self._all_sent():
             self.resume()
             self._idle(self)
         else:
             self.close()
         if reader is not None:
             reader.on_end(ending, rest)
+
+    def _all_sent(self) -> bool:
+        """An answer may come early, as a 413 does: the next request would then wait behind the rest of this one."""
+        return not any(one is not None and one.get_write_buffer_size() for one in (self._transport, self._wire))
 
     # --------------------------------------------------------------- for the parser
 
@@ -183,8 +224,10 @@ class Connection(asyncio.Protocol):
             return
         self._status = status
         self._reusable = self._parser.should_keep_alive()
-        names = [name for name, _ in self._headers]
-        self._until_closed = b"content-length" not in names and b"transfer-encoding" not in names
+        named = dict(self._headers)
+        self._until_closed = b"content-length" not in named and b"transfer-encoding" not in named
+        timeout = _KEEP_ALIVE.search(named[b"keep-alive"]) if b"keep-alive" in named else None
+        self.keep_s = int(timeout[1]) if timeout else math.inf
         self._reader.on_head(status, self._headers)
 
     def on_message_complete(self) -> None:

@@ -15,11 +15,23 @@ from urllib.parse import urlsplit
 from headwater.errors import UpstreamError
 from headwater.events import Failed
 from headwater.judge import Transport
-from headwater.upstream.connection import Connection, Ending, Headers
+from headwater.upstream.connection import HEAD_LIMIT_BYTES, Connection, Ending, Headers
 from headwater.upstream.exchange import OnBytes, OnEnd
 from headwater.upstream.pool import Address, Pool, ProxyRefused, proxy_of_environment, read_address
+from headwater.upstream.resolve import Resolver
 
 _LAST_BYTES_S: Final = 1.0
+
+_NO_CONTENT: Final = 204
+_CLOSED: Final = "{} closed the connection before it had answered."
+_NO_ANSWER: Final[dict[Ending, str]] = {
+    "clean": _CLOSED,
+    "broken": _CLOSED,
+    "unanswered": _CLOSED,
+    "malformed": "What {} answered is not HTTP. Check the base_url.",
+    "oversized": f"The head of what {{}} answered is too large: over {HEAD_LIMIT_BYTES // 1024} kB.",
+    "upgraded": "{} wants to speak another protocol than HTTP (status 101). Check the base_url.",
+}
 
 
 class HttpExchange:
@@ -28,12 +40,12 @@ class HttpExchange:
     __slots__ = (
         "_connection",
         "_ending",
+        "_head",
         "_held",
         "_on_bytes",
         "_on_end",
         "_on_over",
         "_paused",
-        "head",
         "headers",
         "status",
     )
@@ -41,8 +53,8 @@ class HttpExchange:
     def __init__(self, on_over: Callable[[], None]) -> None:
         self.status = 0
         self.headers: Mapping[str, str] = {}
-        self.head: asyncio.Future[Ending | None] = asyncio.get_running_loop().create_future()
-        """None: it has come. Else how the connection ended instead."""
+        self._head: asyncio.Future[Ending | None] | None = None
+        """While it is waited for. None: it has come. Else how the connection ended instead."""
         self._connection: Connection | None = None
         self._on_over: Callable[[], None] | None = on_over
         self._on_bytes: OnBytes | None = None
@@ -52,9 +64,14 @@ class HttpExchange:
         self._ending: Ending | None = None
         self._paused = False
 
-    def ask(self, connection: Connection, request: bytes) -> None:
+    async def ask(self, connection: Connection, request: bytes) -> Ending | None:
+        """None: the head has come. Else how the connection ended instead; another one may be asked then."""
         self._connection = connection
+        # The answer may be there already: then it is told within `ask`.
+        head: asyncio.Future[Ending | None] = asyncio.get_running_loop().create_future()
+        self._head = head
         connection.ask(request, self)
+        return await head
 
     # --------------------------------------------------------- for the listener
 
@@ -90,8 +107,7 @@ class HttpExchange:
     def on_head(self, status: int, headers: Headers) -> None:
         self.status = status
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
-        if not self.head.done():
-            self.head.set_result(None)
+        self._told(None)
 
     def on_body(self, data: bytes) -> None:
         if self._on_bytes is None or self._paused:
@@ -100,13 +116,22 @@ class HttpExchange:
             self._on_bytes(data)
 
     def on_end(self, ending: Ending, rest: bytes) -> None:
+        self._connection = None
+        if self._told(ending):
+            # Whoever opens it asks another one, or closes it.
+            return
         self._let_go()
         self._ending = ending
         if rest:
             self._held.append(rest)
-        if not self.head.done():
-            self.head.set_result(ending)
         self._hand_on()
+
+    def _told(self, ending: Ending | None) -> bool:
+        head, self._head = self._head, None
+        if head is None or head.done():
+            return False
+        head.set_result(ending)
+        return True
 
     def _hand_on(self) -> None:
         while self._held and self._on_bytes is not None and not self._paused:
@@ -144,6 +169,7 @@ class HttpOpener:
         *,
         connect_s: float,
         max_connections: int,
+        resolver: Resolver | None = None,
     ) -> None:
         self._address = read_address(url)
         parts = urlsplit(url)
@@ -155,24 +181,15 @@ class HttpOpener:
         self._max_connections = max_connections
         self._slots = asyncio.Semaphore(max_connections)
         self._proxy, self._trouble = _proxy(self._address)
-        self._pool = Pool(self._address, proxy=self._proxy, connect_timeout_s=connect_s)
+        self._pool = Pool(self._address, proxy=self._proxy, resolver=resolver, connect_timeout_s=connect_s)
 
     async def open(self, body: bytes, key: str | None) -> HttpExchange:
-        if self._trouble is not None:
-            raise UpstreamError(self._trouble)
+        head = self._heads.get(key) or self._head(key)
         await self._take_slot()
         exchange = HttpExchange(self._slots.release)
         opened = False
         try:
-            try:
-                connection = self._pool.take() or await self._pool.connect()
-            except (OSError, ValueError) as error:
-                raise UpstreamError(self._unreachable(error)) from error
-            head = self._heads.get(key) or self._head(key)
-            exchange.ask(connection, b"%b%d\r\n\r\n%b" % (head, len(body), body))
-            ending = await exchange.head
-            if ending is not None:
-                raise UpstreamError(self._no_answer(ending))
+            await self._ask(exchange, b"%b%d\r\n\r\n%b" % (head, len(body), body))
             opened = True
             return exchange
         finally:
@@ -181,16 +198,10 @@ class HttpOpener:
 
     async def get(self, limit_bytes: int, key: str | None) -> tuple[int, bytes]:
         """A small answer, whole. Raises `UpstreamError`."""
+        request = self._request("GET", key) + b"\r\n"
         exchange = HttpExchange(lambda: None)
         try:
-            try:
-                connection = await self._pool.connect()
-            except (OSError, ValueError) as error:
-                raise UpstreamError(self._unreachable(error)) from error
-            exchange.ask(connection, self._pool.head(self._path, self._headers(key), method="GET") + b"\r\n")
-            ending = await exchange.head
-            if ending is not None:
-                raise UpstreamError(self._no_answer(ending))
+            await self._ask(exchange, request)
             return exchange.status, await _whole(exchange, limit_bytes)
         finally:
             exchange.close()
@@ -198,10 +209,38 @@ class HttpOpener:
     def close(self) -> None:
         self._pool.close()
 
+    async def _ask(self, exchange: HttpExchange, request: bytes) -> None:
+        ending: Ending | None = "unanswered"
+        if kept := self._pool.take():
+            ending = await exchange.ask(kept, request)
+        if ending == "unanswered":
+            # A server may close a connection that it kept just as we use it again: nobody's failure, and no attempt.
+            ending = await exchange.ask(await self._connect(), request)
+        if ending is not None:
+            raise UpstreamError(self._no_answer(ending))
+        if exchange.status == _NO_CONTENT:
+            what = f"{self._address.authority} answered, but with nothing (status 204). Check the base_url."
+            raise UpstreamError(Failed("upstream_error", what, _NO_CONTENT))
+
+    async def _connect(self) -> Connection:
+        try:
+            return await self._pool.connect()
+        except (OSError, ValueError) as error:
+            raise UpstreamError(self._unreachable(error)) from error
+
     def _head(self, key: str | None) -> bytes:
-        head = self._pool.head(self._path, self._headers(key)) + b"content-length: "
+        head = self._request("POST", key) + b"content-length: "
         self._heads[key] = head
         return head
+
+    def _request(self, method: str, key: str | None) -> bytes:
+        if self._trouble is not None:
+            raise UpstreamError(self._trouble)
+        try:
+            return self._pool.head(self._path, self._headers(key), method)
+        except ValueError as error:
+            what = f"No request to {self._address.authority} can be made: {error}."
+            raise UpstreamError(Failed("upstream_unreachable", what)) from None
 
     async def _take_slot(self) -> None:
         if not self._slots.locked():
@@ -220,11 +259,7 @@ class HttpOpener:
     # -------------------------------------------------------------------- words
 
     def _no_answer(self, ending: Ending) -> Failed:
-        if ending == "malformed":
-            what = f"What {self._address.authority} answered is not HTTP. Check the base_url."
-        else:
-            what = f"{self._address.authority} closed the connection before it had answered."
-        return Failed("upstream_unreachable", what, retryable=True)
+        return Failed("upstream_unreachable", _NO_ANSWER[ending].format(self._address.authority), retryable=True)
 
     def _unreachable(self, error: OSError | ValueError) -> Failed:
         """Why there is no connection, in words that name the address and what to change."""
@@ -233,10 +268,12 @@ class HttpOpener:
         match error:
             case ProxyRefused():
                 what = f"The proxy {proxy} (from the environment) refused to connect to {host}: {error}."
+                if error.wants_login:
+                    what, lasting = f"{what} Give it a login in its address: http://user:password@{proxy}.", True
             case ssl.SSLCertVerificationError(verify_message=cause):
                 what, lasting = f"The TLS certificate of {host} is not trusted: {cause}.", True
-            case ssl.SSLError(reason=cause):
-                what = f"No TLS with {host}: {cause}. If it has none, its base_url begins with http://."
+            case ssl.SSLError():
+                what = f"No TLS with {host}: {error.reason or error}. If it has none, its base_url begins with http://."
                 lasting = True
             case TimeoutError():
                 what = f"No connection to {host} within {self._connect_s:g} s (connect_timeout_s)."
@@ -253,8 +290,7 @@ def _proxy(address: Address) -> tuple[Address | None, Failed | None]:
     try:
         return proxy_of_environment(address), None
     except ValueError as error:
-        name = "HTTPS_PROXY" if address.tls else "HTTP_PROXY"
-        return None, Failed("upstream_unreachable", f"The proxy in {name} can't be used: {error}.")
+        return None, Failed("upstream_unreachable", f"The proxy in {error}.")
 
 
 async def _whole(exchange: HttpExchange, limit_bytes: int) -> bytes:

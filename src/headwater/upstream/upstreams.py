@@ -19,11 +19,19 @@ from headwater.upstream.model import Model
 from headwater.upstream.played import PlayedOpener
 from headwater.upstream.providers import PATHS
 from headwater.upstream.record import Recorder
+from headwater.upstream.resolve import Resolver
 from headwater.upstream.sweep import Sweep
 from headwater.upstream.targets import address, headers, needs_finish_reason, route
 
 _LIST_S: Final = 10.0
 _LIST_BYTES: Final = 8 * 1024 * 1024
+_HEADERS: Final = {
+    "content-type": "application/json",
+    "accept": "text/event-stream, application/json",
+    # A stream that was compressed comes late, in blocks.
+    "accept-encoding": "identity",
+    "user-agent": "headwater",
+}
 
 
 class Upstreams:
@@ -38,6 +46,7 @@ class Upstreams:
         self.list_s = _LIST_S
         """How long a list of models is waited for."""
         self._openers: list[HttpOpener] = []
+        self._resolver = Resolver()
         self.sweep = Sweep(clock)
         self._settings = settings.upstreams
         self._endpoints = {name: self._endpoint(name, one) for name, one in settings.upstreams.items()}
@@ -62,7 +71,7 @@ class Upstreams:
             opener.close()
 
     def _endpoint(self, name: str, settings: UpstreamSettings) -> Endpoint:
-        sockets = _opener(settings, PATHS[settings.dialect])
+        sockets = self._opener(settings, PATHS[settings.dialect])
         self._openers.append(sockets)
         opener: Opener = sockets
         if settings.record:
@@ -73,7 +82,7 @@ class Upstreams:
     async def _fetch(self, upstream: str, path: str) -> bytes:
         """A list of models. Raises `UpstreamError`."""
         settings = self._settings[upstream]
-        opener = _opener(settings, path)
+        opener = self._opener(settings, path)
         key = self._endpoints[upstream].keys.take(self._clock.now_s())
         try:
             async with asyncio.timeout(self.list_s):
@@ -87,14 +96,11 @@ class Upstreams:
             raise UpstreamError(faults.refusal(upstream, status, {}, body))
         return body
 
-
-def _opener(settings: UpstreamSettings, path: str) -> HttpOpener:
-    fixed = {"content-type": "application/json", "accept": "text/event-stream, application/json"}
-    # A stream that was compressed comes late, in blocks.
-    fixed |= {"accept-encoding": "identity", "user-agent": "headwater"}
-    return HttpOpener(
-        address(settings, path),
-        lambda key: fixed | headers(settings, key),
-        connect_s=settings.connect_timeout_s,
-        max_connections=settings.max_connections,
-    )
+    def _opener(self, settings: UpstreamSettings, path: str) -> HttpOpener:
+        return HttpOpener(
+            address(settings, path),
+            lambda key: _HEADERS | headers(settings, key),
+            connect_s=settings.connect_timeout_s,
+            max_connections=settings.max_connections,
+            resolver=self._resolver,
+        )
