@@ -46,7 +46,7 @@ read_chunk = msgspec.json.Decoder(Chunk).decode
 
 
 def lone_text(chunk: Chunk) -> str | None:
-    """The text of a chunk that brings nothing else."""
+    """The text of a chunk that brings nothing else, but for its tier: some servers repeat that on every chunk."""
     if len(chunk.choices) != 1 or chunk.usage or chunk.error:
         return None
     choice = chunk.choices[0]
@@ -55,7 +55,7 @@ def lone_text(chunk: Chunk) -> str | None:
         return None
     if delta.tool_calls or delta.reasoning_content or delta.reasoning or delta.reasoning_details or delta.refusal:
         return None
-    return delta.content
+    return None if delta.annotations or delta.images else delta.content
 
 
 def read_lenient(data: bytes) -> Chunk:

@@ -74,7 +74,7 @@ class ChatDecoder:
         self._cut = False
         """One of them holds half a character."""
         self._flows = False
-        """Text was the last that came: more of it changes nothing here."""
+        """Something has come and nothing waits for what is next: a text more changes nothing here."""
 
     def feed(self, frame: Frame, out: list[Event]) -> None:
         try:
@@ -86,7 +86,12 @@ class ChatDecoder:
             chunk = read_lenient(frame.data)
             self._join_halves(chunk)
         else:
-            if self._flows and (text := lone_text(chunk)) and frame.event is None:
+            if (
+                self._flows
+                and (text := lone_text(chunk))
+                and frame.event is None
+                and chunk.service_tier in (None, self._tier)
+            ):
                 # Nearly every frame there is.
                 out.append(TextDelta(text))
                 return
@@ -106,12 +111,8 @@ class ChatDecoder:
         for choice in chunk.choices:
             if choice.index == 0:
                 self._choice(choice, out)
-        self._flows = (
-            len(out) > 0
-            and type(out[-1]) is TextDelta
-            and not (self._cut or self._details or self._plain_reasoning)
-            and self.evidence.finish is None
-        )
+        waiting = self._cut or self._details or self._plain_reasoning
+        self._flows = self._delivered and not waiting and self.evidence.finish is None
 
     def around_text(self, data: bytes) -> tuple[bytes, bytes] | None:
         before, key, rest = data.partition(b'"content":"')
