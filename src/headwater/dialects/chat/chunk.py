@@ -158,17 +158,16 @@ def read_usage(usage: dict[str, Any]) -> Usage:
         count(cached),
         count(completion.get("reasoning_tokens")),
         "unknown" if read is None and written is None else "provider",
+        count(prompt.get("cache_write_tokens")),
     )
 
 
-_COUNTED: Final = frozenset({"prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens"})
-_DETAILED: Final = {"prompt_tokens_details": "cached_tokens", "completion_tokens_details": "reasoning_tokens"}
-
-
-def usage_details(usage: dict[str, Any]) -> dict[str, Any]:
-    """What `read_usage` has no place for, where there is something to tell: a price, tokens of audio."""
-    found = {name: mended_all(value) for name, value in usage.items() if name not in _COUNTED and name not in _DETAILED}
-    for name, counted in _DETAILED.items():
-        details = object_or_none(usage.get(name)) or {}
-        found[name] = {key: mended_all(value) for key, value in details.items() if key != counted and value}
-    return {name: value for name, value in found.items() if value}
+COUNTED: Final = {
+    "prompt_tokens": (),
+    "completion_tokens": (),
+    "total_tokens": (),
+    "prompt_cache_hit_tokens": (),
+    "prompt_tokens_details": ("cached_tokens", "cache_write_tokens"),
+    "completion_tokens_details": ("reasoning_tokens",),
+}
+"""What `read_usage` has a place for."""

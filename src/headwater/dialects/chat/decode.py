@@ -8,6 +8,7 @@ from typing import Any, Final
 from headwater.dialects.base import STOP
 from headwater.dialects.chat.calls import CallTracker
 from headwater.dialects.chat.chunk import (
+    COUNTED,
     Choice,
     Chunk,
     Delta,
@@ -17,8 +18,8 @@ from headwater.dialects.chat.chunk import (
     read_chunk,
     read_lenient,
     read_usage,
-    usage_details,
 )
+from headwater.dialects.details import uncounted
 from headwater.dialects.lenient import Halves, load, load_body
 from headwater.errors import FrameUnreadable
 from headwater.events import Event, ProviderState, ReasoningDelta, TextDelta, UsageReported
@@ -144,7 +145,7 @@ class ChatDecoder:
             out.append(TextDelta(rest, refusal=True))
         if self._details:
             self._end_reasoning(out)
-        known = {"service_tier": self._tier, "usage": usage_details(self._usage or {})}
+        known = {"service_tier": self._tier, "usage": uncounted(self._usage or {}, COUNTED)}
         if told := {name: value for name, value in known.items() if value}:
             out.append(ProviderState("chat", {"type": STOP, **told}))
         if self._usage is not None:

@@ -4,14 +4,16 @@
 """
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, Final, assert_never
 
 import msgspec
 
 from headwater.conversation import Assistant, Opaque, Reasoning, ToolCall
 from headwater.dialects import base, endings
-from headwater.dialects.base import NOT_CARRIED, STOP, FailureStyle, Head, Whole, noted
+from headwater.dialects.base import NOT_CARRIED, FailureStyle, Head, Whole, noted, stops
 from headwater.dialects.chat.said import Joints, Said
+from headwater.dialects.details import added
 from headwater.dialects.totals import Totals
 from headwater.events import (
     AttemptStarted,
@@ -65,10 +67,10 @@ class ChatEncoder:
         "_notes",
         "_role",
         "_start",
-        "_stop",
         "_style",
         "_text_goes_on",
         "_text_start",
+        "_tier",
         "_totals",
     )
 
@@ -88,7 +90,7 @@ class ChatEncoder:
         self._role = b'"role":"assistant",'
         """On the first delta only: no chunk has the role alone (C60)."""
         self._joints = Joints()
-        self._stop: dict[str, Any] = {}
+        self._tier: str | None = None
         self._text_goes_on = False
 
     def encode(self, event: Event) -> bytes:
@@ -131,7 +133,8 @@ class ChatEncoder:
     def _state(self, event: ProviderState) -> bytes:
         match event:
             case ProviderState(dialect="chat", data={"type": base.STOP} as data):
-                self._stop = data
+                self._tier = data.get("service_tier") or self._tier
+                self._totals.tell(data.get("usage"))
             case ProviderState(dialect="chat", data=data):
                 told = [name for name in (_DETAILS, *_BESIDE_TEXT) if name in data]
                 return b"".join([self._delta(b"%b:" % _json(name), data[name]) for name in told])
@@ -157,7 +160,7 @@ class ChatEncoder:
                 ours: dict[str, Any] = noted(self._notes).get("headwater", {})
                 if self._style == "finish_reason" and isinstance(outcome, Incomplete) and reason != "content_filter":
                     ours |= {"outcome": outcome, "code": "output_truncated"}
-                note = b',"service_tier":' + _json(self._stop["service_tier"]) if "service_tier" in self._stop else b""
+                note = b',"service_tier":' + _json(self._tier) if self._tier else b""
                 note += b',"headwater":' + _json(ours) if ours else b""
                 return self._finish(_FINISH_REASON[reason], note) + self._usage_chunk() + _DONE
             case Stopped() | Failed() | Interrupted():
@@ -180,7 +183,7 @@ class ChatEncoder:
     def _usage_chunk(self) -> bytes:
         if not self._include_usage:
             return b""
-        usage = write_usage(self._totals.total(), self._stop.get("usage"))
+        usage = write_usage(self._totals.total(), self._totals.details)
         return b'%b"choices":[],"usage":%b}\n\n' % (self._start, _json(usage))
 
 
@@ -194,7 +197,7 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
                 "finish_reason": _FINISH_REASON[reason],
                 "logprobs": None,
             }
-            told = _stop(message)
+            told: dict[str, Any] = reduce(added, stops(message, "chat"), {})
             stop = {"service_tier": told["service_tier"]} if "service_tier" in told else {}
             body = {
                 "id": answer_id(head),
@@ -211,12 +214,6 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
             return Whole(status, _json({"error": endings.error_object(outcome), "headwater": kept}))
         case unreachable:
             assert_never(unreachable)
-
-
-def _stop(message: Assistant) -> dict[str, Any]:
-    """What this dialect's upstream said of the end."""
-    told = [part.data for part in message.parts if isinstance(part, Opaque) and part.dialect == "chat"]
-    return next((data for data in reversed(told) if data.get("type") == STOP), {})
 
 
 def _message(message: Assistant) -> dict[str, Any]:
@@ -261,7 +258,8 @@ def write_usage(usage: Usage, details: dict[str, Any] | None = None) -> dict[str
     counts: dict[str, Any] = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
     if usage.input_tokens is not None and usage.output_tokens is not None:
         counts["total_tokens"] = usage.input_tokens + usage.output_tokens
-    read = {"cached_tokens": usage.cached_tokens, **more.get("prompt_tokens_details", {})}
+    cached = {"cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.cache_write_tokens}
+    read = cached | more.get("prompt_tokens_details", {})
     written = {"reasoning_tokens": usage.reasoning_tokens, **more.get("completion_tokens_details", {})}
     counts |= more | {"prompt_tokens_details": _known(read), "completion_tokens_details": _known(written)}
     return _known(counts)
