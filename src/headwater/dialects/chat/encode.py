@@ -62,6 +62,7 @@ class ChatEncoder:
         "_calls",
         "_calls_before",
         "_delta_start",
+        "_entries",
         "_include_usage",
         "_joints",
         "_notes",
@@ -78,6 +79,8 @@ class ChatEncoder:
         self._include_usage = include_usage
         self._style = style
         self._totals = Totals()
+        self._entries: dict[str, int] = {}
+        """How many have been told, of each list that a delta may have."""
         self._calls = 0
         self._calls_before = 0
         """A client counts the calls of all turns."""
@@ -111,10 +114,13 @@ class ChatEncoder:
                 self._calls += 1
                 return self._call_delta(index, {**(extra or {}), **_call(id, name, "")})
             case ToolCallEnded(index=index, extra=dict(extra)):
-                return self._call_delta(index, extra)
+                # The SDK's accumulator insists on a function in every delta of a call but the first.
+                return self._call_delta(index, {**extra, "function": {"arguments": ""}})
             case AttemptStarted():
                 if self._totals.attempt(event):
                     self._calls_before = self._calls
+                    self._joints.end_turn()
+                    self._text_goes_on = False
                 return b""
             case ProviderState():
                 return self._state(event)
@@ -137,7 +143,7 @@ class ChatEncoder:
                 self._totals.tell(data.get("usage"))
             case ProviderState(dialect="chat", data=data):
                 told = [name for name in (_DETAILS, *_BESIDE_TEXT) if name in data]
-                return b"".join([self._delta(b"%b:" % _json(name), data[name]) for name in told])
+                return b"".join([self._delta(b"%b:" % _json(name), self._numbered(name, data[name])) for name in told])
             case ProviderState(dialect="responses", data={"type": "message"}):
                 self._joints.end_text()
                 self._text_goes_on = False
@@ -146,6 +152,15 @@ class ChatEncoder:
             case _:
                 """Another dialect's: no client of this one could read it."""
         return b""
+
+    def _numbered(self, name: str, entries: list[Any]) -> list[Any]:
+        """The first ones as they are; later ones on from there.
+
+        The SDK's accumulator would add an entry to the one that has its index, and fails where it has none.
+        """
+        before = self._entries.get(name, 0)
+        self._entries[name] = before + len(entries)
+        return [{**entry, "index": before + n} for n, entry in enumerate(entries)] if before else entries
 
     def _call_delta(self, index: int, call: dict[str, Any]) -> bytes:
         return self._delta(b'"tool_calls":', [{**call, "index": self._calls_before + index}])
