@@ -8,23 +8,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.accumulate import Accumulator
-from headwater.dialects import chat
-from headwater.events import ToolArgsDelta
+from headwater.dialects.base import STOP
+from headwater.dialects.chat.decode import ChatDecoder
+from headwater.events import Event, ProviderState, ToolArgsDelta
 from headwater.mould import Mould
-from headwater.turn import TurnEnd, TurnReader
+from headwater.sse import Frame
+from headwater.turn import DEFAULT_LIMIT_BYTES, TurnEnd, TurnReader
 from tests.fixtures import FIXTURES, Fixture
 
 BEFORE, AFTER = b'{"choices":[{"delta":{"content":"', b'"}}]}'
 
 
-def frame(delta: dict[str, Any], *, ascii: bool = False, **more: Any) -> bytes:
-    chunk = {"choices": [{"index": 0, "delta": delta, **more}]}
+class SlowDecoder(ChatDecoder):
+    """Takes no short way."""
+
+    __slots__ = ()
+
+    def feed(self, frame: Frame, out: list[Event]) -> None:
+        self._flows = False
+        super().feed(frame, out)
+
+
+def frame(delta: dict[str, Any], *, ascii: bool = False, tier: str | None = None, **more: Any) -> bytes:
+    chunk: dict[str, Any] = {"service_tier": tier} if tier is not None else {}
+    chunk |= {"choices": [{"index": 0, "delta": delta, **more}]}
     return b"data: %b\n\n" % json.dumps(chunk, ensure_ascii=ascii, separators=(",", ":")).encode()
 
 
-def read(pieces: list[bytes], **limits: int) -> tuple[TurnEnd, str, int]:
+def read(
+    pieces: list[bytes], kind: type[ChatDecoder] = ChatDecoder, *, limit_bytes: int = DEFAULT_LIMIT_BYTES
+) -> tuple[TurnEnd, str, int]:
     accumulator = Accumulator()
-    reader = TurnReader(chat.decoder("call"), accumulator, **limits)  # type: ignore[arg-type]
+    reader = TurnReader(kind("call"), accumulator, limit_bytes=limit_bytes)
     events = [event for piece in pieces for event in reader.feed(piece)]
     end = reader.end("clean")
     return TurnEnd(events + end.events, end.outcome), accumulator.text(), reader.activity
@@ -72,10 +87,14 @@ deltas = st.one_of(
     st.fixed_dictionaries({"content": texts, "refusal": texts}),
     st.fixed_dictionaries({"content": texts, "tool_calls": st.just([{"index": 0, "function": {"arguments": "1"}}])}),
     st.just({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "2"}}]}),
+    st.fixed_dictionaries({"content": texts, "annotations": st.just([{"type": "url_citation"}])}),
+    st.fixed_dictionaries({"content": texts, "images": st.just([{"type": "image_url"}])}),
+    st.fixed_dictionaries({"content": texts, "reasoning_details": st.just([{"text": "r"}])}),
 )
+tiers = st.sampled_from([None, None, "default", "default", "flex", ""])
 frames = st.one_of(
-    st.builds(frame, deltas, ascii=st.just(True)),
-    st.builds(frame, deltas.filter(lambda delta: "\\ud" not in json.dumps(delta))),
+    st.builds(frame, deltas, ascii=st.just(True), tier=tiers),
+    st.builds(frame, deltas.filter(lambda delta: "\\ud" not in json.dumps(delta)), tier=tiers),
     st.builds(frame, texts.map(lambda text: {"content": text}), ascii=st.just(True), finish_reason=st.just("stop")),
     st.sampled_from([b": ping\n\n", b"data: [DONE]\n\n", b"event: ", b"id: 7\n", b"data: {\n", b"data: x"]),
 )
@@ -85,6 +104,24 @@ frames = st.one_of(
 def test_one_frame_a_read_is_read_as_byte_by_byte(pieces: list[bytes]) -> None:
     whole, cut = read(pieces), read(by_bytes(pieces))
     assert whole[:2] == cut[:2]
+
+
+@given(st.lists(frames, max_size=12))
+def test_however_it_is_cut_it_is_read_as_without_a_short_way(pieces: list[bytes]) -> None:
+    slow = read(by_bytes(pieces), SlowDecoder)[:2]
+    assert [read(cut)[:2] for cut in (pieces, [b"".join(pieces)])] == [slow, slow]
+
+
+@pytest.mark.parametrize("remark", ["annotations", "images"])
+def test_what_stands_beside_a_flowing_text_is_kept(remark: str) -> None:
+    pieces = [frame({"content": "a"})] * 3 + [frame({"content": "b", remark: [{"n": 1}]}), frame({"content": "c"})]
+    events = read(pieces)[0].events
+    assert [event.data[remark] for event in events if isinstance(event, ProviderState)] == [[{"n": 1}]]
+
+
+def test_a_tier_that_changes_under_a_flowing_text_is_seen() -> None:
+    pieces = [*[frame({"content": "a"}, tier="default")] * 3, frame({"content": "b"}, tier="flex")]
+    assert ProviderState("chat", {"type": STOP, "service_tier": "flex"}) in read(pieces)[0].events
 
 
 def test_every_known_token_counts_as_activity() -> None:

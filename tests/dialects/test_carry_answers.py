@@ -136,7 +136,7 @@ def stop(**told: object) -> list[Event]:
 
 
 WRITTEN = '{"x":  1.50, "x":2}'
-USAGE = Usage(9, 4, 2, 1, "provider")
+USAGE = Usage(9, 4, 2, 1, "provider", 0)
 TIER: dict[DialectName, dict[str, object]] = {
     "chat": {"type": "headwater.stop", "service_tier": "flex", "usage": {"cost": 0.5}},
     "responses": {"type": "headwater.stop", "service_tier": "flex"},

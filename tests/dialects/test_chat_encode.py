@@ -92,7 +92,7 @@ def test_all_that_a_delta_can_be() -> None:
         chunk({"refusal": "No."}),
         chunk({"tool_calls": [{"index": 0, "extra_content": {"google": 1}, **call}]}),
         chunk({"tool_calls": [{"index": 0, "function": {"arguments": '{"é":1}'}}]}),
-        chunk({"tool_calls": [{"index": 0, "late": True}]}),
+        chunk({"tool_calls": [{"index": 0, "late": True, "function": {"arguments": ""}}]}),
         chunk({}, "tool_calls"),
         DONE,
     ]

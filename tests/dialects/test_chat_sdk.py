@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import openai
 import pytest
@@ -10,7 +11,21 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from headwater.accumulate import Accumulator
 from headwater.dialects import chat
 from headwater.dialects.base import FailureStyle, Head
-from headwater.events import Completed, Event, Incomplete, Outcome, RunEnded, TextDelta, Usage, UsageReported
+from headwater.events import (
+    AttemptStarted,
+    Completed,
+    Event,
+    Incomplete,
+    Outcome,
+    ProviderState,
+    RunEnded,
+    TextDelta,
+    ToolArgsDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+    Usage,
+    UsageReported,
+)
 from tests.outcomes import DELIVERED, OUTCOMES, UNSUCCESSFUL, outcome_id
 from tests.serving import serving
 
@@ -100,3 +115,34 @@ def test_the_sdks_own_accumulator_agrees_with_ours() -> None:
     assert answer.usage is not None
     assert answer.usage.prompt_tokens_details is not None
     assert answer.usage.prompt_tokens_details.cached_tokens == 1
+
+
+def accumulated(events: list[Event], outcome: Outcome = Completed()) -> dict[str, Any]:
+    """The message that the SDK's own accumulator makes of a stream."""
+    with (
+        client(encoded(events, outcome, "error")) as sdk,
+        sdk.chat.completions.stream(model="fast", messages=[{"role": "user", "content": "Hi"}]) as helper,
+    ):
+        return helper.get_final_completion().choices[0].message.to_dict()
+
+
+def test_the_sdks_own_accumulator_takes_late_fields_of_a_call() -> None:
+    call: list[Event] = [ToolCallStarted(0, "a", "f"), ToolArgsDelta(0, "{}"), ToolCallEnded(0, {"x": "1"})]
+    made: Any = accumulated(call, Completed("tool_calls"))["tool_calls"]
+    assert [(one["id"], one["x"], one["function"]["arguments"]) for one in made] == [("a", "1", "{}")]
+
+
+def beside(name: str, entry: dict[str, Any]) -> ProviderState:
+    if name == "reasoning_details":
+        return ProviderState("chat", {name: [entry]}, of="reasoning")
+    return ProviderState("chat", {"type": "message", name: [entry]})
+
+
+@pytest.mark.parametrize("name", ["annotations", "images", "reasoning_details"])
+@pytest.mark.parametrize("index", [{}, {"index": 0}], ids=["unnumbered", "numbered"])
+def test_the_sdks_own_accumulator_keeps_what_stands_beside_the_text_apart(name: str, index: dict[str, Any]) -> None:
+    first, second = beside(name, {"url": "one", **index}), beside(name, {"url": "two", **index})
+    turns: list[Event] = [first, TextDelta("a"), AttemptStarted("up", "m", turn=1), second, TextDelta("b")]
+    message = accumulated(turns)
+    assert [entry["url"] for entry in message[name]] == ["one", "two"]
+    assert message["content"] == "a\n\nb"

@@ -40,7 +40,7 @@ from tests.outcomes import DELIVERED, OUTCOMES, outcome_id
 from tests.responses_stream import Stream, check, read, validate_response
 
 HEAD = Head("run_01", 1760000000, "fast")
-USAGE = Usage(7, 2, 1, 0, "provider")
+USAGE = Usage(7, 2, 1, 0, "provider", 0)
 
 every_outcome = pytest.mark.parametrize("outcome", OUTCOMES, ids=outcome_id)
 every_start = pytest.mark.parametrize("delivered", DELIVERED.values(), ids=DELIVERED)
@@ -390,7 +390,7 @@ def test_a_new_turn_begins_with_new_items_and_adds_its_usage() -> None:
     assert [item["type"] for item in response["output"]] == ["function_call", "function_call", "message", "message"]
     assert {item["status"] for item in response["output"]} == {"completed"}
     assert response["usage"]["input_tokens"] == 17
-    assert response["usage"]["input_tokens_details"] == {"cached_tokens": 8}
+    assert response["usage"]["input_tokens_details"] == {"cached_tokens": 8, "cache_write_tokens": 0}
     assert response["usage"]["output_tokens_details"] == {"reasoning_tokens": 1}
 
 

@@ -1,19 +1,24 @@
 """The usage of an answer of several turns and attempts, as clients are told: the same as the log adds up to."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.accumulate import Accumulator
-from headwater.dialects import chat, messages
-from headwater.dialects.base import Head
+from headwater.conversation import Assistant, Opaque, Text
+from headwater.dialects import DIALECTS, chat, messages
+from headwater.dialects.base import STOP, Head
+from headwater.dialects.details import added
 from headwater.dialects.totals import Totals
 from headwater.events import (
     AttemptStarted,
     Completed,
+    DialectName,
     Event,
+    ProviderState,
     RunEnded,
     TextDelta,
     ToolArgsDelta,
@@ -69,6 +74,56 @@ def test_messages_streams_the_sum() -> None:
     encoder = messages.encoder(HEAD, include_usage=True, style="error")
     data = b"".join(encoder.encode(event) for event in [*events, RunEnded(Completed())])
     assert b'"output_tokens":15' in data
+
+
+def ended(dialect: DialectName, usage: Usage, **details: Any) -> list[Event]:
+    return [ProviderState(dialect, {"type": STOP, "usage": details}), UsageReported(usage)]
+
+
+DETAILS: dict[DialectName, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "chat": ({"cost": 0.5, "plan": "a"}, {"cost": 0.25, "plan": "b"}, {"cost": 0.75, "plan": "b"}),
+    "responses": ({"cost": 0.5, "input_tokens_details": {"audio_tokens": 2}}, {"cost": 0.25}, {"cost": 0.75}),
+    "messages": (
+        {"server_tool_use": {"web_search_requests": 3}},
+        {"server_tool_use": {"web_search_requests": 1, "web_fetch_requests": 1}},
+        {"server_tool_use": {"web_search_requests": 4, "web_fetch_requests": 1}},
+    ),
+}
+AGAIN = {"turn": attempt(1), "cut": attempt(0, "everything")}
+
+
+@pytest.mark.parametrize("dialect", DETAILS)
+@pytest.mark.parametrize("again", AGAIN)
+def test_details_are_added_up_with_the_tokens(dialect: DialectName, again: str) -> None:
+    one, other, both = DETAILS[dialect]
+    usage = Usage(100, 10, source="provider")
+    events = [attempt(), TextDelta("a"), *ended(dialect, usage, **one), AGAIN[again], TextDelta("b")]
+    events += [*ended(dialect, usage, **other), RunEnded(Completed())]
+    encoder = DIALECTS[dialect].encoder(HEAD, include_usage=True, style="error")
+    frames = b"".join(encoder.encode(event) for event in events).split(b"\n\n")
+    found = [json.loads(frame[frame.index(b"{") :]) for frame in frames if b"{" in frame]
+    streamed = next(used for frame in reversed(found) if (used := (frame.get("response") or frame).get("usage")))
+    parts = (Opaque(dialect, {"type": STOP, "usage": details}) for details in (one, other))
+    message = Assistant((Text("a"), *parts))
+    whole = json.loads(DIALECTS[dialect].whole(HEAD, message, usage + usage, Completed()).body)["usage"]
+    assert both.items() <= streamed.items()
+    assert streamed == whole
+
+
+def test_details_of_what_was_given_up_are_not_told() -> None:
+    totals = Totals()
+    totals.attempt(attempt())
+    totals.tell({"cost": 1})
+    totals.attempt(attempt())
+    assert totals.details == {}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [(1, 2, 3), (1, 0.5, 1.5), (True, 1, 1), (1, True, True), ("a", 1, 1), ({"a": 1}, None, {"a": 1}), (None, 2, 2)],
+)
+def test_what_is_no_number_is_not_added_up(one: Any, other: Any, both: Any) -> None:
+    assert added(one, other) == both
 
 
 def test_chat_counts_the_calls_of_all_turns() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct, field
 
-from headwater.conversation import Ask, Assistant, Request, Target
+from headwater.conversation import Ask, Assistant, Opaque, Request, Target
 from headwater.errors import CallerError
 from headwater.events import DialectName, Event, Outcome, Usage
 from headwater.judge import Evidence
@@ -46,6 +46,12 @@ class Whole(Struct, frozen=True):
 def noted(notes: Sequence[str]) -> dict[str, Any]:
     """The field of a successful answer that is not its dialect's: there only if there is something to note (C66)."""
     return {"headwater": {"notes": list(dict.fromkeys(notes))}} if notes else {}
+
+
+def stops(message: Assistant, dialect: DialectName) -> list[dict[str, Any]]:
+    """What upstreams of this dialect said of the ends of their answers: of each turn, and of each that was cut."""
+    told = [part.data for part in message.parts if isinstance(part, Opaque) and part.dialect == dialect]
+    return [data for data in told if data.get("type") == STOP]
 
 
 class Note(Struct, frozen=True):

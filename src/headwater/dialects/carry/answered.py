@@ -68,7 +68,6 @@ def _tells(detail: Any) -> bool:
 
 
 _OWN: Final = dropped("Only a client of the upstream's own dialect can be told.")
-_OF_INPUT: Final = dropped("The dialect counts them among the input's.")
 
 ANSWERED: Final[tuple[Answered, ...]] = (
     Answered(what="text, as it comes", found=_of(TextDelta)),
@@ -139,8 +138,6 @@ ANSWERED: Final[tuple[Answered, ...]] = (
             "tokens written to the cache",
             lambda event: isinstance(event, UsageReported) and bool(event.usage.cache_write_tokens),
         ),
-        chat=_OF_INPUT,
-        responses=_OF_INPUT,
     ),
     Answered(
         what="details of the usage: the tier, the use of hosted tools",

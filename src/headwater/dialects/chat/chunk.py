@@ -46,7 +46,7 @@ read_chunk = msgspec.json.Decoder(Chunk).decode
 
 
 def lone_text(chunk: Chunk) -> str | None:
-    """The text of a chunk that brings nothing else."""
+    """The text of a chunk that brings nothing else, but for its tier: some servers repeat that on every chunk."""
     if len(chunk.choices) != 1 or chunk.usage or chunk.error:
         return None
     choice = chunk.choices[0]
@@ -55,7 +55,7 @@ def lone_text(chunk: Chunk) -> str | None:
         return None
     if delta.tool_calls or delta.reasoning_content or delta.reasoning or delta.reasoning_details or delta.refusal:
         return None
-    return delta.content
+    return None if delta.annotations or delta.images else delta.content
 
 
 def read_lenient(data: bytes) -> Chunk:
@@ -158,17 +158,16 @@ def read_usage(usage: dict[str, Any]) -> Usage:
         count(cached),
         count(completion.get("reasoning_tokens")),
         "unknown" if read is None and written is None else "provider",
+        count(prompt.get("cache_write_tokens")),
     )
 
 
-_COUNTED: Final = frozenset({"prompt_tokens", "completion_tokens", "total_tokens", "prompt_cache_hit_tokens"})
-_DETAILED: Final = {"prompt_tokens_details": "cached_tokens", "completion_tokens_details": "reasoning_tokens"}
-
-
-def usage_details(usage: dict[str, Any]) -> dict[str, Any]:
-    """What `read_usage` has no place for, where there is something to tell: a price, tokens of audio."""
-    found = {name: mended_all(value) for name, value in usage.items() if name not in _COUNTED and name not in _DETAILED}
-    for name, counted in _DETAILED.items():
-        details = object_or_none(usage.get(name)) or {}
-        found[name] = {key: mended_all(value) for key, value in details.items() if key != counted and value}
-    return {name: value for name, value in found.items() if value}
+COUNTED: Final = {
+    "prompt_tokens": (),
+    "completion_tokens": (),
+    "total_tokens": (),
+    "prompt_cache_hit_tokens": (),
+    "prompt_tokens_details": ("cached_tokens", "cache_write_tokens"),
+    "completion_tokens_details": ("reasoning_tokens",),
+}
+"""What `read_usage` has a place for."""

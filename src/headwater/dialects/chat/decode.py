@@ -8,6 +8,7 @@ from typing import Any, Final
 from headwater.dialects.base import STOP
 from headwater.dialects.chat.calls import CallTracker
 from headwater.dialects.chat.chunk import (
+    COUNTED,
     Choice,
     Chunk,
     Delta,
@@ -17,8 +18,8 @@ from headwater.dialects.chat.chunk import (
     read_chunk,
     read_lenient,
     read_usage,
-    usage_details,
 )
+from headwater.dialects.details import uncounted
 from headwater.dialects.lenient import Halves, load, load_body
 from headwater.errors import FrameUnreadable
 from headwater.events import Event, ProviderState, ReasoningDelta, TextDelta, UsageReported
@@ -74,7 +75,7 @@ class ChatDecoder:
         self._cut = False
         """One of them holds half a character."""
         self._flows = False
-        """Text was the last that came: more of it changes nothing here."""
+        """Something has come and nothing waits for what is next: a text more changes nothing here."""
 
     def feed(self, frame: Frame, out: list[Event]) -> None:
         try:
@@ -86,7 +87,12 @@ class ChatDecoder:
             chunk = read_lenient(frame.data)
             self._join_halves(chunk)
         else:
-            if self._flows and (text := lone_text(chunk)) and frame.event is None:
+            if (
+                self._flows
+                and (text := lone_text(chunk))
+                and frame.event is None
+                and chunk.service_tier in (None, self._tier)
+            ):
                 # Nearly every frame there is.
                 out.append(TextDelta(text))
                 return
@@ -106,12 +112,8 @@ class ChatDecoder:
         for choice in chunk.choices:
             if choice.index == 0:
                 self._choice(choice, out)
-        self._flows = (
-            len(out) > 0
-            and type(out[-1]) is TextDelta
-            and not (self._cut or self._details or self._plain_reasoning)
-            and self.evidence.finish is None
-        )
+        waiting = self._cut or self._details or self._plain_reasoning
+        self._flows = self._delivered and not waiting and self.evidence.finish is None
 
     def around_text(self, data: bytes) -> tuple[bytes, bytes] | None:
         before, key, rest = data.partition(b'"content":"')
@@ -143,7 +145,7 @@ class ChatDecoder:
             out.append(TextDelta(rest, refusal=True))
         if self._details:
             self._end_reasoning(out)
-        known = {"service_tier": self._tier, "usage": usage_details(self._usage or {})}
+        known = {"service_tier": self._tier, "usage": uncounted(self._usage or {}, COUNTED)}
         if told := {name: value for name, value in known.items() if value}:
             out.append(ProviderState("chat", {"type": STOP, **told}))
         if self._usage is not None:

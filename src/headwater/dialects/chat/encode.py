@@ -4,14 +4,16 @@
 """
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, Final, assert_never
 
 import msgspec
 
 from headwater.conversation import Assistant, Opaque, Reasoning, ToolCall
 from headwater.dialects import base, endings
-from headwater.dialects.base import NOT_CARRIED, STOP, FailureStyle, Head, Whole, noted
+from headwater.dialects.base import NOT_CARRIED, FailureStyle, Head, Whole, noted, stops
 from headwater.dialects.chat.said import Joints, Said
+from headwater.dialects.details import added
 from headwater.dialects.totals import Totals
 from headwater.events import (
     AttemptStarted,
@@ -60,15 +62,16 @@ class ChatEncoder:
         "_calls",
         "_calls_before",
         "_delta_start",
+        "_entries",
         "_include_usage",
         "_joints",
         "_notes",
         "_role",
         "_start",
-        "_stop",
         "_style",
         "_text_goes_on",
         "_text_start",
+        "_tier",
         "_totals",
     )
 
@@ -76,6 +79,8 @@ class ChatEncoder:
         self._include_usage = include_usage
         self._style = style
         self._totals = Totals()
+        self._entries: dict[str, int] = {}
+        """How many have been told, of each list that a delta may have."""
         self._calls = 0
         self._calls_before = 0
         """A client counts the calls of all turns."""
@@ -88,7 +93,7 @@ class ChatEncoder:
         self._role = b'"role":"assistant",'
         """On the first delta only: no chunk has the role alone (C60)."""
         self._joints = Joints()
-        self._stop: dict[str, Any] = {}
+        self._tier: str | None = None
         self._text_goes_on = False
 
     def encode(self, event: Event) -> bytes:
@@ -109,10 +114,13 @@ class ChatEncoder:
                 self._calls += 1
                 return self._call_delta(index, {**(extra or {}), **_call(id, name, "")})
             case ToolCallEnded(index=index, extra=dict(extra)):
-                return self._call_delta(index, extra)
+                # The SDK's accumulator insists on a function in every delta of a call but the first.
+                return self._call_delta(index, {**extra, "function": {"arguments": ""}})
             case AttemptStarted():
                 if self._totals.attempt(event):
                     self._calls_before = self._calls
+                    self._joints.end_turn()
+                    self._text_goes_on = False
                 return b""
             case ProviderState():
                 return self._state(event)
@@ -131,10 +139,11 @@ class ChatEncoder:
     def _state(self, event: ProviderState) -> bytes:
         match event:
             case ProviderState(dialect="chat", data={"type": base.STOP} as data):
-                self._stop = data
+                self._tier = data.get("service_tier") or self._tier
+                self._totals.tell(data.get("usage"))
             case ProviderState(dialect="chat", data=data):
                 told = [name for name in (_DETAILS, *_BESIDE_TEXT) if name in data]
-                return b"".join([self._delta(b"%b:" % _json(name), data[name]) for name in told])
+                return b"".join([self._delta(b"%b:" % _json(name), self._numbered(name, data[name])) for name in told])
             case ProviderState(dialect="responses", data={"type": "message"}):
                 self._joints.end_text()
                 self._text_goes_on = False
@@ -143,6 +152,15 @@ class ChatEncoder:
             case _:
                 """Another dialect's: no client of this one could read it."""
         return b""
+
+    def _numbered(self, name: str, entries: list[Any]) -> list[Any]:
+        """The first ones as they are; later ones on from there.
+
+        The SDK's accumulator would add an entry to the one that has its index, and fails where it has none.
+        """
+        before = self._entries.get(name, 0)
+        self._entries[name] = before + len(entries)
+        return [{**entry, "index": before + n} for n, entry in enumerate(entries)] if before else entries
 
     def _call_delta(self, index: int, call: dict[str, Any]) -> bytes:
         return self._delta(b'"tool_calls":', [{**call, "index": self._calls_before + index}])
@@ -157,7 +175,7 @@ class ChatEncoder:
                 ours: dict[str, Any] = noted(self._notes).get("headwater", {})
                 if self._style == "finish_reason" and isinstance(outcome, Incomplete) and reason != "content_filter":
                     ours |= {"outcome": outcome, "code": "output_truncated"}
-                note = b',"service_tier":' + _json(self._stop["service_tier"]) if "service_tier" in self._stop else b""
+                note = b',"service_tier":' + _json(self._tier) if self._tier else b""
                 note += b',"headwater":' + _json(ours) if ours else b""
                 return self._finish(_FINISH_REASON[reason], note) + self._usage_chunk() + _DONE
             case Stopped() | Failed() | Interrupted():
@@ -180,7 +198,7 @@ class ChatEncoder:
     def _usage_chunk(self) -> bytes:
         if not self._include_usage:
             return b""
-        usage = write_usage(self._totals.total(), self._stop.get("usage"))
+        usage = write_usage(self._totals.total(), self._totals.details)
         return b'%b"choices":[],"usage":%b}\n\n' % (self._start, _json(usage))
 
 
@@ -194,7 +212,7 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
                 "finish_reason": _FINISH_REASON[reason],
                 "logprobs": None,
             }
-            told = _stop(message)
+            told: dict[str, Any] = reduce(added, stops(message, "chat"), {})
             stop = {"service_tier": told["service_tier"]} if "service_tier" in told else {}
             body = {
                 "id": answer_id(head),
@@ -211,12 +229,6 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
             return Whole(status, _json({"error": endings.error_object(outcome), "headwater": kept}))
         case unreachable:
             assert_never(unreachable)
-
-
-def _stop(message: Assistant) -> dict[str, Any]:
-    """What this dialect's upstream said of the end."""
-    told = [part.data for part in message.parts if isinstance(part, Opaque) and part.dialect == "chat"]
-    return next((data for data in reversed(told) if data.get("type") == STOP), {})
 
 
 def _message(message: Assistant) -> dict[str, Any]:
@@ -261,7 +273,8 @@ def write_usage(usage: Usage, details: dict[str, Any] | None = None) -> dict[str
     counts: dict[str, Any] = {"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}
     if usage.input_tokens is not None and usage.output_tokens is not None:
         counts["total_tokens"] = usage.input_tokens + usage.output_tokens
-    read = {"cached_tokens": usage.cached_tokens, **more.get("prompt_tokens_details", {})}
+    cached = {"cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.cache_write_tokens}
+    read = cached | more.get("prompt_tokens_details", {})
     written = {"reasoning_tokens": usage.reasoning_tokens, **more.get("completion_tokens_details", {})}
     counts |= more | {"prompt_tokens_details": _known(read), "completion_tokens_details": _known(written)}
     return _known(counts)

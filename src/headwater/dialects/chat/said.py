@@ -30,6 +30,10 @@ class Joints:
     def end_text(self) -> None:
         self._text_ended = self._text_said
 
+    def end_turn(self) -> None:
+        self._text_ended = self._text_said
+        self._thought_ended = self._thought_said
+
     def end_thought(self, dialect: DialectName | None) -> None:
         """Its state has come. This dialect's own goes with all of the reasoning."""
         self._thought_ended = self._thought_said and dialect not in (None, "chat")

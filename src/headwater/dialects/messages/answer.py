@@ -1,13 +1,15 @@
 """Messages, as clients read them in one piece: the whole object, and the error object."""
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, Final, assert_never
 
 import msgspec
 
 from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
 from headwater.dialects import endings
-from headwater.dialects.base import STOP, Head, Whole, noted
+from headwater.dialects.base import STOP, Head, Whole, noted, stops
+from headwater.dialects.details import added
 from headwater.dialects.messages.block import CITATIONS
 from headwater.dialects.messages.stream import write_usage
 from headwater.dialects.messages.write import call_block, is_object, redacted_block, text_block, thinking_block
@@ -35,9 +37,10 @@ def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes:
     content = _content(message)
     match outcome:
         case Completed(reason=reason) | Incomplete(reason=reason):
-            told = [part.data for part in message.parts if isinstance(part, Opaque) and _is(part, STOP)]
-            last = told[-1] if told else {}
-            body = message_body(head, content, stop_body(reason, last), write_usage(usage, last.get("usage")))
+            told = stops(message, "messages")
+            details: dict[str, Any] = reduce(added, [one.get("usage") or {} for one in told], {})
+            stop = stop_body(reason, told[-1] if told else {})
+            body = message_body(head, content, stop, write_usage(usage, details))
             return Whole(status, _json(body | noted([*notes, *_changed_arguments(message)])))
         case Stopped() | Failed() | Interrupted():
             partial = {"role": "assistant", "content": content}

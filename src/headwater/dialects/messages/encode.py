@@ -94,7 +94,7 @@ class MessagesEncoder:
         match outcome:
             case Completed(reason=reason) | Incomplete(reason=reason):
                 stop = stop_body(reason, self._stop)
-                usage = write_usage(self._totals.total(), self._stop.get("usage"))
+                usage = write_usage(self._totals.total(), self._totals.details)
                 body = {"type": "message_delta", "delta": stop, "usage": usage} | noted(self._notes)
                 return b"%b%bevent: message_delta\ndata: %b\n\n%b" % (
                     self._begin(),
@@ -183,6 +183,7 @@ class MessagesEncoder:
                 return self._whole_block(redacted_block(data))
             case ProviderState(data={"type": base.STOP} as data):
                 self._stop = data
+                self._totals.tell(data.get("usage"))
                 return b""
             case ProviderState(data={"type": block.CITATIONS, "citations": citations}):
                 if self._open != "text":

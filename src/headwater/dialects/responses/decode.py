@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from headwater.dialects.base import STOP
+from headwater.dialects.details import uncounted
 from headwater.dialects.lenient import Halves, load, load_body, mended, mended_all, object_or_none, objects, string
-from headwater.dialects.responses.frame import StreamEvent, read_event, read_lenient, read_usage
+from headwater.dialects.responses.frame import COUNTED, StreamEvent, read_event, read_lenient, read_usage
 from headwater.dialects.responses.received import Field, Received
 from headwater.errors import FrameUnreadable
 from headwater.events import Event, ProviderState, UsageReported
@@ -151,8 +152,10 @@ class ResponsesDecoder:
         """The final object. Whatever in it speaks against success outweighs what speaks for it."""
         self._usage = object_or_none(response.get("usage"))
         self._received.all_done(objects(response.get("output")), out)
-        if tier := mended(string(response.get("service_tier"))):
-            out.append(ProviderState("responses", {"type": STOP, "service_tier": tier}))
+        tier = mended(string(response.get("service_tier")))
+        known = {"service_tier": tier, "usage": uncounted(self._usage or {}, COUNTED)}
+        if told := {name: value for name, value in known.items() if value}:
+            out.append(ProviderState("responses", {"type": STOP, **told}))
         evidence = self.evidence
         words = [word for word in (word, string(response.get("status"))) if word]
         reason = string((object_or_none(response.get("incomplete_details")) or {}).get("reason"))

@@ -14,6 +14,7 @@ from headwater.dialects import endings
 from headwater.dialects.base import NOT_CARRIED, STOP, Head, Whole
 from headwater.dialects.responses.output import Output
 from headwater.dialects.responses.resource import Resource, suffix, write_usage
+from headwater.dialects.totals import Totals
 from headwater.events import (
     AttemptStarted,
     Completed,
@@ -49,10 +50,7 @@ class ResponsesEncoder:
         self._output = Output(suffix(head))
         self._background = bool(head.echo.get("background"))
         self._begun = False
-        self._turn = 0
-        self._earlier: Usage | None = None
-        """Of turns before this one."""
-        self._usage: Usage | None = None
+        self._totals = Totals()
         self._notes: list[str] = []
         self._tier: str | None = None
         """That the upstream served it in, if it said so."""
@@ -75,7 +73,7 @@ class ResponsesEncoder:
             case ProviderState():
                 return self._state(event)
             case UsageReported(usage=usage):
-                self._usage = usage
+                self._totals.report(usage)
                 return b""
             case AttemptStarted():
                 return self._attempt(event)
@@ -98,7 +96,7 @@ class ResponsesEncoder:
         return self._resource.write(
             verdict.status,
             self._output.items,
-            self._total(),
+            self._usage(),
             error=verdict.error,
             reason=verdict.reason,
             notes=self._notes,
@@ -108,13 +106,13 @@ class ResponsesEncoder:
     def so_far(self) -> msgspec.Raw:
         """The response object while it goes on, with what has come by now. The last thing to be asked of this one."""
         self._output.close("incomplete")
-        return self._resource.write("in_progress", self._output.items, self._total(), notes=self._notes)
+        return self._resource.write("in_progress", self._output.items, self._usage(), notes=self._notes)
 
     def _begin(self) -> bytes:
         if self._begun:
             return b""
         self._begun = True
-        response = self._resource.write("in_progress", [], Usage())
+        response = self._resource.write("in_progress", [], None)
         return self._output.frame("response.created", response=response) + self._output.frame(
             "response.in_progress", response=response
         )
@@ -127,7 +125,8 @@ class ResponsesEncoder:
         if not ours:
             return b""
         if event.data.get("type") == STOP:
-            self._tier = event.data.get("service_tier")
+            self._tier = event.data.get("service_tier") or self._tier
+            self._totals.tell(event.data.get("usage"))
             return b""
         if event.data.get("type") == "message":
             return self._output.note(event.data)
@@ -135,21 +134,13 @@ class ResponsesEncoder:
 
     def _attempt(self, event: AttemptStarted) -> bytes:
         """A new turn begins with new items; one that goes on after a cut grows those that it has."""
-        closing = b""
-        if event.turn > self._turn:
-            closing = self._output.close("completed")
-        elif event.stands == "nothing":
-            # What was sent can't be taken back.
-            closing = self._output.close("incomplete")
-        if event.turn > self._turn or event.stands == "everything":
-            self._earlier = self._total()
-        self._turn = event.turn
-        self._usage = None
-        return closing
+        if self._totals.attempt(event):
+            return self._output.close("completed")
+        # What was sent can't be taken back.
+        return self._output.close("incomplete") if event.stands == "nothing" else b""
 
-    def _total(self) -> Usage:
-        this = self._usage or Usage()
-        return this if self._earlier is None else self._earlier + this
+    def _usage(self) -> dict[str, Any] | None:
+        return write_usage(self._totals.total(), self._totals.details)
 
     def _ending(self, outcome: Outcome) -> bytes:
         verdict = _verdict(outcome)

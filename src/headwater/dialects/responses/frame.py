@@ -4,7 +4,7 @@ Typed decoding of the few fields that we use; a lenient second reading for what
 real servers get wrong. Raises `FrameUnreadable` for what is no frame at all.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -70,10 +70,22 @@ def read_lenient(data: bytes) -> StreamEvent:
 
 def read_usage(usage: dict[str, Any]) -> Usage:
     read, written = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
+    cached = object_or_none(usage.get("input_tokens_details")) or {}
     return Usage(
         read,
         written,
-        count((object_or_none(usage.get("input_tokens_details")) or {}).get("cached_tokens")),
+        count(cached.get("cached_tokens")),
         count((object_or_none(usage.get("output_tokens_details")) or {}).get("reasoning_tokens")),
         "unknown" if read is None and written is None else "provider",
+        count(cached.get("cache_write_tokens")),
     )
+
+
+COUNTED: Final = {
+    "input_tokens": (),
+    "output_tokens": (),
+    "total_tokens": (),
+    "input_tokens_details": ("cached_tokens", "cache_write_tokens"),
+    "output_tokens_details": ("reasoning_tokens",),
+}
+"""What `read_usage` has a place for."""

@@ -59,7 +59,7 @@ class Resource:
         self,
         status: str,
         output: list[bytes],
-        usage: Usage,
+        usage: dict[str, Any] | None,
         *,
         error: dict[str, Any] | None = None,
         reason: str | None = None,
@@ -76,20 +76,26 @@ class Resource:
                 _json({name: error[name] for name in ("code", "message")} if error else None),
                 _json({"reason": reason} if reason else None),
                 b",".join(output),
-                _json(write_usage(usage)),
+                _json(usage),
                 b"," + _json(noted(notes))[1:-1] if notes else b"",
             )
         )
 
 
-def write_usage(usage: Usage) -> dict[str, Any] | None:
-    """Null unless both sums are known. A detail has no way to be unknown here: it is left at 0."""
+def write_usage(usage: Usage, details: dict[str, Any] | None = None) -> dict[str, Any] | None:
+    """Null unless both sums are known. A detail has no way to be unknown here: it is left at 0.
+
+    `details`: what only this dialect has.
+    """
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
-    return {
+    more = details or {}
+    read = {"cached_tokens": usage.cached_tokens or 0, "cache_write_tokens": usage.cache_write_tokens or 0}
+    written = {"reasoning_tokens": usage.reasoning_tokens or 0}
+    return more | {
         "input_tokens": usage.input_tokens,
-        "input_tokens_details": {"cached_tokens": usage.cached_tokens or 0},
+        "input_tokens_details": read | more.get("input_tokens_details", {}),
         "output_tokens": usage.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
+        "output_tokens_details": written | more.get("output_tokens_details", {}),
         "total_tokens": usage.input_tokens + usage.output_tokens,
     }

@@ -1,0 +1,32 @@
+"""What an upstream says of its usage besides the counts that every dialect has: a price, tokens of audio.
+
+Kept as it came, for clients of the same dialect. Knows nothing of what a name means: numbers of several
+attempts are added up, and of all else the last word stands.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from headwater.dialects.lenient import mended_all, object_or_none
+
+
+def uncounted(usage: dict[str, Any], counted: Mapping[str, Collection[str]]) -> dict[str, Any]:
+    """What tells something. `counted`: the fields that have a place elsewhere; of objects, only those in them."""
+    found = {name: mended_all(value) for name, value in usage.items() if name not in counted}
+    for name, inner in counted.items():
+        details = object_or_none(usage.get(name)) or {}
+        found[name] = {key: mended_all(value) for key, value in details.items() if key not in inner and value}
+    return {name: value for name, value in found.items() if value}
+
+
+def added(one: Any, other: Any) -> Any:
+    """Of two attempts; what only one of them has, the other did not use."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one | other | {name: added(one[name], other[name]) for name in one if name in other}
+    if _is_number(one) and _is_number(other):
+        return one + other
+    return one if other is None else other
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
