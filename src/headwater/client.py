@@ -135,9 +135,9 @@ class _Place:
         headers = self._headers if self.cursor < 0 else {**self._headers, "last-event-id": str(self.cursor)}
         try:
             connection = await self._pool.connect()
-            exchange.ask(connection, self._pool.head(self._path, headers, "GET") + b"\r\n")
+            request = self._pool.head(self._path, headers, "GET") + b"\r\n"
             async with asyncio.timeout(self._idle_s):
-                ending = await exchange.head
+                ending = await exchange.ask(connection, request)
         except OSError as error:
             raise _Lost(str(error) or type(error).__name__) from error
         if ending is not None:
