@@ -64,6 +64,12 @@ Example = tuple[Request, Target] | Callable[[DialectName], tuple[Request, Target
 MARKED = Text("Hi", cache="5m")
 CUSTOM_CALL = Opaque("responses", {"type": "custom_tool_call", "call_id": "call_c", "name": "sql", "input": "x"})
 
+ALONE: dict[DialectName, Reasoning] = {
+    "chat": Reasoning("", "chat", {"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]}),
+    "responses": Reasoning("", "responses", {"encrypted_content": "x"}),
+    "messages": Reasoning("", "messages", {"data": "x"}),
+}
+
 # One request for each row of the table, by what it is about.
 EXAMPLES: dict[str, Example] = {
     "a limit of tokens": (with_parameters(max_tokens=100), target()),
@@ -171,6 +177,11 @@ EXAMPLES: dict[str, Example] = {
     ),
     "calls of other kinds than a function's without their output, and outputs without their call": (
         Request((HI, Assistant((Text("So."), CUSTOM_CALL)), HI)),
+        target(),
+    ),
+    "what an earlier answer has left that can't stand where it is: images or seals alone, "
+    "a hosted tool's call without its result, reasoning that nothing follows": lambda dialect: (
+        Request((HI, Assistant((ALONE[dialect],)), HI)),
         target(),
     ),
     "what an earlier text cites, and other remarks on it": lambda dialect: (

@@ -82,9 +82,10 @@ def test_an_empty_message_is_left_out() -> None:
     assert render(*empty) == [{"role": "user", "content": NOTHING_SAID}]
 
 
-def test_ids_of_another_provider_fit() -> None:
+@pytest.mark.parametrize("origin", [None, "elsewhere"])
+def test_ids_of_another_provider_fit(origin: str | None) -> None:
     long = "call_" + "x" * 60
-    said = (Assistant((ToolCall(long, "look", "{}"),), origin="elsewhere"), ToolOutput(long, (Text("7"),)))
+    said = (Assistant((ToolCall(long, "look", "{}"),), origin=origin), ToolOutput(long, (Text("7"),)))
     sent = render(*said)
     assert sent[0]["tool_calls"][0]["id"] == sent[1]["tool_call_id"] == long[:32]
 
@@ -92,10 +93,9 @@ def test_ids_of_another_provider_fit() -> None:
 def test_ids_of_its_own_go_back_as_they_are() -> None:
     """Some servers keep more in an id than a name."""
     long = "call_" + "x" * 60
-    for origin in (None, "here"):
-        request = Request((Assistant((ToolCall(long, "look", "{}"),), origin=origin),))
-        sent = msgspec.json.decode(chat.render(request, TARGET))["messages"]
-        assert sent[0]["tool_calls"][0]["id"] == sent[1]["tool_call_id"] == long
+    request = Request((Assistant((ToolCall(long, "look", "{}"),), origin="here"),))
+    sent = msgspec.json.decode(chat.render(request, TARGET))["messages"]
+    assert sent[0]["tool_calls"][0]["id"] == sent[1]["tool_call_id"] == long
 
 
 def test_a_call_has_a_plain_name_unless_the_tool_is_declared_by_another() -> None:
@@ -144,3 +144,16 @@ def test_what_is_not_carried_is_noted() -> None:
     assert [note.field for note in carry.notes(Request((HI,), tools=(Tool("look", cache="1h"),)), TARGET, "chat")] == [
         "cache"
     ]
+
+
+@pytest.mark.parametrize(
+    ("part", "field"),
+    [
+        (Opaque("chat", {"type": "images", "images": [{"type": "image_url"}]}), "messages.content.images"),
+        (Reasoning("", "chat", {"reasoning_details": [{"data": "x"}]}), "messages.content.reasoning_details"),
+    ],
+)
+def test_an_answer_without_text_and_calls_is_left_out_and_noted(part: Opaque | Reasoning, field: str) -> None:
+    said = (HI, Assistant((part,), origin="here"), HI)
+    assert render(*said) == [HI_SENT, HI_SENT]
+    assert [note.field for note in carry.notes(Request(said), TARGET, "chat")] == [field]

@@ -574,3 +574,13 @@ def test_our_own_refusals_have_the_dialects_shape(status: int, type: str) -> Non
 def test_a_refusal_names_the_parameter() -> None:
     answer = messages.error(CallerError("No.", param="top_k"))
     assert msgspec.json.decode(answer.body)["error"]["details"] == {"error_code": "invalid_value", "param": "top_k"}
+
+
+@pytest.mark.parametrize(("rest", "noted"), [(" ", False), ("}", True)])
+@pytest.mark.parametrize("between", [[TextDelta("So")], [TextDelta("So"), ToolCallStarted(1, "call_b", "look")]])
+def test_arguments_that_go_on_after_a_whole_object_are_noted(rest: str, noted: bool, between: list[Event]) -> None:
+    call: list[Event] = [ToolCallStarted(0, "call_a", "look"), ToolArgsDelta(0, "{}")]
+    events = [*call, *between, ToolArgsDelta(0, rest), RunEnded(Completed("tool_calls"))]
+    encoder = messages.encoder(HEAD, include_usage=True, style="error")
+    data = b"".join(encoder.encode(event) for event in events)
+    assert (b"more of a call's arguments" in data) == noted

@@ -46,12 +46,13 @@ def test_a_call_that_waits_is_put_together_on_the_way() -> None:
         started,
         ReasoningDelta("So?"),
         ToolArgsDelta(1, "{"),
-        ToolArgsDelta(0, " "),
         ToolArgsDelta(1, "}"),
         ToolCallEnded(0),
         ToolCallEnded(1),
     ):
         held.add(event)
+    assert 1 in held
+    assert 0 not in held
     assert [*held.words()] == [TextDelta("Hm."), ReasoningDelta("So?")]
     assert held.take() == TextDelta("Hm.")
     assert held.take() == HeldCall(started, ["{", "}"], ended=True)

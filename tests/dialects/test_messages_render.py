@@ -286,6 +286,8 @@ def test_a_failure_is_told_in_words() -> None:
         ("https://x.example/a.png", {"type": "url", "url": "https://x.example/a.png"}),
         ("data:image/png;base64,iVBORw0KGgo=", {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}),
         ("data:image/gif;x=y;base64,R0lG", {"type": "base64", "media_type": "image/gif", "data": "R0lG"}),
+        ("data:image/jpg;base64,/9j/", {"type": "base64", "media_type": "image/jpeg", "data": "/9j/"}),
+        ("data:image/PNG;base64,iVBORw0KGgo=", {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}),
         ("data:image/webp,%52IFF", {"type": "base64", "media_type": "image/webp", "data": "UklGRg=="}),
     ],
 )
@@ -368,6 +370,26 @@ def test_a_hosted_call_that_was_cut_is_left_out_unless_it_may_go_on() -> None:
     assert turns(HI, cut, HI)[1][1] == [text("A")]
     assert turns(HI, Assistant((Text("A"), Opaque("messages", FOUND))), HI)[1][1] == [text("A")]
     assert turns(HI, cut)[1][1] == [text("A"), SEARCH]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (Text("A"), Opaque("messages", SEARCH)),
+        (Text("A"), Opaque("messages", FOUND)),
+        (Text("A"), Opaque("messages", {"type": "server_tool_use", "name": "web_search", "input": {}})),
+        (Text("A"), Reasoning("Hm", "messages", {"signature": "s"})),
+        (Reasoning("Hm", "messages", {"signature": "s"}),),
+        (Reasoning("", "messages", {"data": "sealed"}),),
+    ],
+)
+def test_what_would_be_refused_where_it_stands_is_left_out_and_noted(parts: tuple[Any, ...]) -> None:
+    types = {"signature": "thinking", "data": "redacted_thinking"}
+    last = parts[-1]
+    left = last.data["type"] if isinstance(last, Opaque) else types[next(iter(last.state))]
+    sent = [block["type"] for _, content in turns(HI, Assistant(parts), HI) for block in content]
+    assert left not in sent
+    assert [note.field for note in notes(HI, Assistant(parts), HI)] == [f"messages.content.{left}"]
 
 
 def test_how_an_answer_ended_is_no_part_of_it() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.checks.responses import check_responses
 from headwater.conversation import (
     Assistant,
     Effort,
@@ -28,7 +29,7 @@ from headwater.conversation import (
     ToolOutput,
     User,
 )
-from headwater.dialects import responses
+from headwater.dialects import carry, responses
 from headwater.dialects.history import UNKNOWN_OUTCOME
 from headwater.dialects.responses.reasoning import rebuilt, state_of, text_of
 
@@ -450,3 +451,17 @@ def test_a_call_that_is_no_functions_goes_with_its_output_or_not_at_all() -> Non
     again = custom("custom_tool_call")
     assert items(Assistant((output, made, again, custom("custom_tool_call_output")))) == [again.data, output.data]
     assert items(Assistant((custom("computer_call"), output, Text("So.")))) == items(Assistant((Text("So."),)))
+
+
+@pytest.mark.parametrize("kind", ["alone", "before_an_output"])
+def test_reasoning_that_led_to_nothing_is_left_out_and_noted(kind: str) -> None:
+    call = Opaque("responses", {"type": "custom_tool_call", "call_id": "c", "name": "sql", "input": "x"})
+    output = Opaque("responses", {"type": "custom_tool_call_output", "call_id": "c", "output": "1"})
+    thought = Reasoning("", "responses", {"encrypted_content": "x"})
+    parts = (call, output, thought) if kind == "alone" else (call, thought, output)
+    request = Request((User((Text("Hi"),)), Assistant(parts)))
+    body = msgspec.json.decode(responses.render(request, Target(model="m", origin="here")))
+    assert check_responses(body) == []
+    assert [item["type"] for item in body["input"]] == ["message", "custom_tool_call", "custom_tool_call_output"]
+    noted = carry.notes(request, Target(model="m", origin="here"), "responses")
+    assert [note.field for note in noted] == ["messages.content.reasoning"]

@@ -25,6 +25,7 @@ _ODD_NAME: Final = changed("Told with '_' for what a name may not have, and cut 
 _FOREIGN_INPUT: Final = refused("Known to the dialect that it came from, and to no other.")
 _FOREIGN_ITEM: Final = dropped("Known to the dialect that it came from, and to no other.")
 _REMARK: Final = dropped("Goes back only to the dialect, and the upstream, that it came from.")
+_OUT_OF_PLACE: Final = dropped("It would be refused where it stands.")
 _SEALED: Final = dropped("Earlier reasoning goes back only to the upstream that sealed it.")
 _ITS_FIELDS: Final = dropped("They go back only to the upstream that made the call.")
 
@@ -136,6 +137,14 @@ OF_ONE_DIALECT: Final = (
         responses=dropped("One without the other would be refused."),
         chat=_FOREIGN_ITEM,
         messages=_FOREIGN_ITEM,
+    ),
+    Asked(
+        what="what an earlier answer has left that can't stand where it is: images or seals alone, "
+        "a hosted tool's call without its result, reasoning that nothing follows",
+        found=Question.left_out,
+        chat=_OUT_OF_PLACE,
+        responses=_OUT_OF_PLACE,
+        messages=_OUT_OF_PLACE,
     ),
     Asked(
         what="what an earlier text cites, and other remarks on it",

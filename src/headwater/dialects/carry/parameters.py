@@ -146,7 +146,7 @@ OUTPUT_AND_TOOLS: Final = (
             "output.name",
             lambda q: (
                 (schema := _schema(q)) is not None
-                and (schema.name != "output" or bool(schema.description) or schema.strict is False)
+                and (schema.name != "output" or bool(schema.description) or schema.strict is not True)
             ),
         ),
         messages=dropped("Only the schema itself is told, and it is always strict."),

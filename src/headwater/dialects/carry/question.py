@@ -1,6 +1,7 @@
 """A request and the upstream that it is for: what of it the table asks about."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Final, assert_never
 
 from headwater.conversation import (
@@ -15,13 +16,15 @@ from headwater.conversation import (
     ToolCall,
     ToolOutput,
 )
+from headwater.dialects.chat.render import left_out as chat_left_out
 from headwater.dialects.extras import told
 from headwater.dialects.history import plain_name
 from headwater.dialects.messages.block import CITATIONS
 from headwater.dialects.messages.thinking import Plan, plan
 from headwater.dialects.messages.turns import CALL_EXTRAS as MESSAGES_CALL_EXTRAS
-from headwater.dialects.messages.turns import MAX_NAME_CHARS, write_history
+from headwater.dialects.messages.turns import MAX_NAME_CHARS, History, write_history
 from headwater.dialects.responses.history import CALL_EXTRAS as RESPONSES_CALL_EXTRAS
+from headwater.dialects.responses.history import left_out as responses_left_out
 from headwater.dialects.responses.pairs import is_clients, unpaired
 from headwater.events import DialectName
 
@@ -40,14 +43,16 @@ class Question:
         self.parameters = request.parameters
         self.parts: list[Part] = [part for message in request.messages for part in message.parts]
         self.outputs = [message for message in request.messages if isinstance(message, ToolOutput)]
-        self._plan: Plan | None = None
 
-    @property
+    @cached_property
+    def history(self) -> History:
+        """As an upstream of the messages dialect is told it. Made once."""
+        return write_history(self.request, self.target)
+
+    @cached_property
     def plan(self) -> Plan:
-        """How an upstream of the messages dialect would be asked to reason. Made once: it takes the whole history."""
-        if self._plan is None:
-            self._plan = plan(self.request, self.target, write_history(self.request, self.target))
-        return self._plan
+        """How an upstream of the messages dialect would be asked to reason."""
+        return plan(self.request, self.target, self.history)
 
     @property
     def cache_marks(self) -> int:
@@ -155,6 +160,19 @@ class Question:
             for part in message.parts:
                 if isinstance(part, Opaque) and part.dialect != self.dialect and not _is_ours(part):
                     yield str(part.data.get("type")), not isinstance(message, Assistant) or is_clients(part.data)
+
+    def left_out(self) -> list[str]:
+        """What is this dialect's own, and would be refused where it stands."""
+        match self.dialect:
+            case "chat":
+                kinds = chat_left_out(self.request, self.target)
+            case "responses":
+                kinds = iter(["reasoning"] if responses_left_out(self.request.messages, self.target) else [])
+            case "messages":
+                kinds = iter(self.history.left_out)
+            case unreachable:
+                assert_never(unreachable)
+        return [f"messages.content.{kind}" for kind in kinds]
 
     def unpaired_items(self) -> bool:
         return bool(unpaired([part.data for part in self.parts if isinstance(part, Opaque)]))

@@ -1,6 +1,7 @@
 """Our request, as a chat completions upstream is asked."""
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final, assert_never
 
 import msgspec
@@ -90,8 +91,10 @@ def _format(output: OutputFormat) -> dict[str, Any] | None:
 
 def _messages(request: Request, target: Target) -> list[dict[str, Any]]:
     def fits(message: Assistant, id: str) -> bool:
-        # Another provider's ids may be longer than OpenAI takes. Its own go back as they are.
-        return bool(id) and (_ours(message, target) or len(id) <= _MAX_ID_CHARS)
+        # Another provider's ids, which a client may bring, too, can be longer than OpenAI takes.
+        # Its own go back as they are.
+        own = message.origin is not None and message.origin == target.origin
+        return bool(id) and (own or len(id) <= _MAX_ID_CHARS)
 
     declared = [tool.name for tool in request.tools]
     written: list[dict[str, Any]] = []
@@ -158,6 +161,18 @@ def _part(part: Text | Image) -> dict[str, Any]:
     return {"type": "image_url", "image_url": image}
 
 
+def _says_something(message: Assistant) -> bool:
+    return bool(message.tool_calls) or any(isinstance(part, Text) and part.text for part in message.parts)
+
+
+def left_out(request: Request, target: Target) -> Iterator[str]:
+    """What of this dialect's own goes with a turn that has no text and no call, and would be refused."""
+    for message in request.messages:
+        if isinstance(message, Assistant) and _ours(message, target) and not _says_something(message):
+            yield from remarks(message)
+            yield from ["reasoning_details"] if reasoning_details(message) else []
+
+
 def _assistant(message: Assistant, target: Target, declared: list[str]) -> list[dict[str, Any]]:
     said = Said(message)
     ours = _ours(message, target)
@@ -165,14 +180,14 @@ def _assistant(message: Assistant, target: Target, declared: list[str]) -> list[
         write_call(replace(call, name=plain_name(call.name, declared), extra=call.extra if ours else None))
         for call in message.tool_calls
     ]
+    if not _says_something(message):
+        return []
     fields: dict[str, Any] = {
         "content": said.text or None,
         "refusal": said.refusal or None,
         "tool_calls": calls or None,
         "reasoning_details": (ours and reasoning_details(message)) or None,
     }
-    if not (said.text or said.refusal or calls):
-        return []
     fields |= _named(message.name) | (remarks(message) if ours else {})
     if target.reasoning_field is not None and said.reasoning:
         fields[target.reasoning_field] = said.reasoning

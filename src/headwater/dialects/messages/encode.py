@@ -111,16 +111,26 @@ class MessagesEncoder:
 
     def _in_turn(self, event: Event) -> bytes:
         """A call that is open keeps it open for its arguments, and what is no part of it waits until it is whole."""
+        if isinstance(event, ToolArgsDelta):
+            return self._arguments_more(event)
         if self._open != "tool_use":
             return self._write(event)
-        if isinstance(event, ToolArgsDelta) and event.index == self._call:
-            self._arguments.add(event.text)
-            return self._delta(event.text)
         if isinstance(event, ToolCallEnded) and event.index == self._call:
             return self._close() + self._release()
         self._held.add(event)
         # Of a dialect that ends no single call: what is an object by now can't be gone on with.
         return self._close() + self._release() if self._arguments.are_whole() else b""
+
+    def _arguments_more(self, event: ToolArgsDelta) -> bytes:
+        if self._open == "tool_use" and event.index == self._call:
+            self._arguments.add(event.text)
+            return self._delta(event.text)
+        if event.index in self._held:
+            self._held.add(event)
+        elif event.text.strip():
+            # White space by the rules of JSON; but a model may break them.
+            self._notes.append("Not told: more of a call's arguments, which came after they were a whole object.")
+        return b""
 
     def _release(self) -> bytes:
         """All that waits, up to a call that is not whole."""
@@ -171,7 +181,7 @@ class MessagesEncoder:
             case ProviderState(dialect="responses", data={"type": "message"}):
                 return self._close() if self._open == "text" else b""
             case _:
-                # Another dialect's; or the rest of a call that was whole already: white space, by the rules of JSON.
+                # Another dialect's; or the end of a call that was whole already.
                 return b""
 
     def _write_state(self, event: ProviderState) -> bytes:

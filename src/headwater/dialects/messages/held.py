@@ -31,15 +31,17 @@ class Held:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
+    def __contains__(self, index: int) -> bool:
+        """The call with this index waits."""
+        return index in self._calls
+
     def add(self, event: Event) -> None:
         match event:
             case ToolCallStarted(index=index):
                 self._calls[index] = call = HeldCall(event)
                 self._waiting.append(call)
             case ToolArgsDelta(index=index, text=text):
-                # Of a call that was whole already, it is white space by the rules of JSON.
-                if index in self._calls:
-                    self._calls[index].arguments.append(text)
+                self._calls[index].arguments.append(text)
             case ToolCallEnded(index=index):
                 if index in self._calls:
                     self._calls[index].ended = True

@@ -66,6 +66,8 @@ class Turn(Struct):
 class History(Struct):
     system: list[Block] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    """The types of blocks that the provider would have refused where they stood."""
 
     def turn(self, role: Literal["user", "assistant"]) -> Turn:
         """The one to add to."""
@@ -182,7 +184,10 @@ def _make_legal(history: History) -> None:
     for turn in history.turns:
         if turn.role == "assistant":
             last = turn is history.turns[-1]
-            turn.blocks = _thinking_first(turn.blocks if last else _without_unanswered(turn.blocks))
+            given = turn.blocks
+            turn.blocks = _thinking_first(given if last else _without_unanswered(given))
+            sent = {id(block) for block in turn.blocks}
+            history.left_out += [str(block["type"]) for block in given if id(block) not in sent]
     # Again, since a turn may have had nothing but what can't be sent.
     _merge(history)
     if not history.turns or history.turns[0].role == "assistant":
@@ -213,8 +218,8 @@ def _thinking_first(blocks: list[Block]) -> list[Block]:
 
 def _without_unanswered(blocks: list[Block]) -> list[Block]:
     """Calls of the provider's own tools whose result never came, and results whose call is gone."""
-    asked = {_id(block, "id") for block in blocks if block["type"] in _SERVER_CALLS}
-    answered = {_id(block, "tool_use_id") for block in blocks}
+    asked = {_id(block, "id") for block in blocks if block["type"] in _SERVER_CALLS} - {None}
+    answered = {_id(block, "tool_use_id") for block in blocks} - {None}
     return [
         block
         for block in blocks

@@ -11,6 +11,7 @@ import msgspec
 from headwater.conversation import Cache, Image, ToolCall
 
 IMAGE_TYPES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_OTHER_NAMES: Final = {"image/jpg": "image/jpeg"}
 _DATA_URL: Final = re.compile(r"data:([^;,]*)((?:;[^;,]*)*),(.*)", re.DOTALL)
 
 
@@ -61,7 +62,8 @@ def image_block(image: Image) -> dict[str, Any] | None:
     if image.url.startswith("https:"):
         return {"type": "image", "source": {"type": "url", "url": image.url}}
     match = _DATA_URL.fullmatch(image.url)
-    if match is None or match[1] not in IMAGE_TYPES:
+    media = _OTHER_NAMES.get(match[1].lower(), match[1].lower()) if match is not None else ""
+    if match is None or media not in IMAGE_TYPES:
         return None
     try:
         content = unquote_to_bytes(match[3])
@@ -69,5 +71,5 @@ def image_block(image: Image) -> dict[str, Any] | None:
             content = base64.b64decode(content, validate=True)
     except binascii.Error:
         return None
-    source = {"type": "base64", "media_type": match[1], "data": base64.b64encode(content).decode()}
+    source = {"type": "base64", "media_type": media, "data": base64.b64encode(content).decode()}
     return {"type": "image", "source": source} if content else None

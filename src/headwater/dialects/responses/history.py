@@ -23,7 +23,7 @@ from headwater.conversation import (
     User,
 )
 from headwater.dialects.history import NOTHING_SAID, plain_name, settled
-from headwater.dialects.responses.pairs import unpaired
+from headwater.dialects.responses.pairs import is_clients, unpaired
 from headwater.dialects.responses.reasoning import is_sealed, rebuilt
 
 Item = dict[str, Any]
@@ -37,15 +37,25 @@ CALL_EXTRAS: Final = ("namespace", "caller", "async")
 
 def write_input(messages: Sequence[Message], target: Target, declared: Sequence[str] = ()) -> list[Item]:
     """`declared`: the names of the request's own tools, which stay as they are."""
-    history = _History(target, declared, _alone(messages))
-    for message in settled(messages, lambda _, id: 0 < len(id) <= _CALL_ID_CHARS):
-        history.add(message)
+    history = _history(messages, target, declared)
     # An item that stands twice (a history put together from two) is refused: its id is taken.
     by_id = {
         ("id", id) if isinstance(id := item.get("id"), str) else ("number", number): item
         for number, item in enumerate(history.items)
     }
     return list(by_id.values()) or [{"type": "message", "role": "user", "content": NOTHING_SAID}]
+
+
+def left_out(messages: Sequence[Message], target: Target) -> bool:
+    """Reasoning of its own that nothing follows which it could have led to."""
+    return _history(messages, target, ()).left_out
+
+
+def _history(messages: Sequence[Message], target: Target, declared: Sequence[str]) -> "_History":
+    history = _History(target, declared, _alone(messages))
+    for message in settled(messages, lambda _, id: 0 < len(id) <= _CALL_ID_CHARS):
+        history.add(message)
+    return history
 
 
 def _alone(messages: Sequence[Message]) -> set[int]:
@@ -60,6 +70,7 @@ class _History:
         self._alone = alone
         self._declared = declared
         self.items: list[Item] = []
+        self.left_out = False
 
     def add(self, message: Message) -> None:
         match message:
@@ -102,7 +113,9 @@ class _History:
                     self.items += [*thoughts, _call(part, own, self._declared)]
                     thoughts = []
                 case Opaque(dialect="responses", data=data) if ours and self._is_sent(data):
-                    self.items += [*thoughts, data]
+                    # No thought of the model leads to what its client says.
+                    self.left_out = self.left_out or bool(thoughts and is_clients(data))
+                    self.items += [data] if is_clients(data) else [*thoughts, data]
                     thoughts = []
                 case Opaque():
                     pass
@@ -110,6 +123,8 @@ class _History:
                     assert_never(unreachable)
         if texts:
             self.items += [*thoughts, _said(texts)]
+        else:
+            self.left_out = self.left_out or bool(thoughts)
 
     def _is_sent(self, item: Item) -> bool:
         return str(item.get("type")) not in _NOT_AGAIN and id(item) not in self._alone
