@@ -78,6 +78,8 @@ def server_for(services: Services, front: Front | None = None) -> Server:
         log_level="warning",
         access_log=False,
         server_header=False,
+        # Whom to believe is the guard's to say: uvicorn would believe every process of this machine.
+        proxy_headers=False,
         # Longer than clients keep theirs: whoever closes first does not lose a request that is on its way.
         timeout_keep_alive=75,
     )
