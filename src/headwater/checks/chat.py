@@ -93,7 +93,8 @@ def _check_content(
         if not complaints.that(kind in kinds, f"{place}.type", f"{kind!r} can't stand here"):
             continue
         if kind == "image_url":
-            url = (part.get("image_url") or {}).get("url")
+            image = part.get("image_url")
+            url = image.get("url") if isinstance(image, dict) else None
             good = isinstance(url, str) and url.startswith(("https:", "http:", "data:image/"))
             complaints.that(good, f"{place}.image_url.url", "is no image")
         else:
@@ -114,7 +115,8 @@ def _check_tools(body: dict[str, Any], complaints: Complaints) -> None:
     complaints.unique(names, "tools", "names")
     choice = body.get("tool_choice")
     if isinstance(choice, dict):
-        chosen = (choice.get("function") or {}).get("name")
+        function = choice.get("function")
+        chosen = function.get("name") if isinstance(function, dict) else None
         complaints.that(chosen in names, "tool_choice", f"{chosen!r} is not one of the tools")
     else:
         complaints.that(choice in (None, "auto", "none", "required"), "tool_choice", f"unknown: {choice!r}")

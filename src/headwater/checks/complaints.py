@@ -7,6 +7,11 @@ from typing import Any, Final
 NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
 
 
+def word(value: Any) -> str:
+    """To look up: what is no text is no word that anybody knows."""
+    return value if isinstance(value, str) else f"<{type(value).__name__}>"
+
+
 class Complaints:
     def __init__(self) -> None:
         self.found: list[str] = []

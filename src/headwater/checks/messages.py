@@ -5,7 +5,7 @@ import binascii
 from collections.abc import Iterator
 from typing import Any, Final
 
-from headwater.checks.complaints import NAME, Complaints
+from headwater.checks.complaints import NAME, Complaints, word
 
 _FIELDS: Final = frozenset(
     [
@@ -66,7 +66,9 @@ def check_messages(body: dict[str, Any]) -> list[str]:
     _check_thinking(body, turns, complaints)
     complaints.number(body, "temperature", 0, 1)
     complaints.number(body, "top_p", 0, 1)
-    for n, sequence in enumerate(body.get("stop_sequences") or ()):
+    sequences = body.get("stop_sequences") or []
+    complaints.that(isinstance(sequences, list), "stop_sequences", "must be a list")
+    for n, sequence in enumerate(sequences if isinstance(sequences, list) else ()):
         visible = isinstance(sequence, str) and bool(sequence.strip())
         complaints.that(visible, f"stop_sequences[{n}]", "must contain more than white space")
     marks = [*_marks(tools), *_marks(body.get("system")), *_marks([block for _, blocks in turns for block in blocks])]
@@ -82,7 +84,7 @@ def _blocks(content: Any, where: str, complaints: Complaints) -> list[dict[str, 
 
 
 def _marks(blocks: Any) -> Iterator[dict[str, Any]]:
-    for block in blocks if isinstance(blocks, list) else ():
+    for block in (one for one in (blocks if isinstance(blocks, list) else ()) if isinstance(one, dict)):
         if "cache_control" in block:
             yield block
         if block.get("type") == "tool_result":
@@ -100,7 +102,7 @@ def _check_turns(turns: Turns, complaints: Complaints) -> None:
         complaints.that(role == expected, f"messages[{n}].role", f"must be {expected!r}, not {role!r}")
         for m, block in enumerate(blocks):
             where = f"messages[{n}].content[{m}]"
-            kind = block.get("type")
+            kind = word(block.get("type"))
             if role == "user":
                 complaints.that(kind in _USER, f"{where}.type", f"{kind!r} can't stand in a user's turn")
             else:
@@ -111,7 +113,7 @@ def _check_turns(turns: Turns, complaints: Complaints) -> None:
 
 
 def _check_assistant(blocks: list[dict[str, Any]], where: str, last: bool, complaints: Complaints) -> None:
-    kinds = [block.get("type") for block in blocks]
+    kinds = [word(block.get("type")) for block in blocks]
     complaints.that(kinds[-1] not in _THINKING, where, "the final block can't be thinking")
     if any(kind in _THINKING for kind in kinds) and not _HOSTED.intersection(kinds):
         complaints.that(kinds[0] in _THINKING, where, "thinking must come first")
@@ -119,20 +121,22 @@ def _check_assistant(blocks: list[dict[str, Any]], where: str, last: bool, compl
     if last and isinstance(text, str):
         complaints.that(text == text.rstrip(), where, "final assistant content can't end with trailing white space")
     if not last:
-        asked = {(block.get("type") == "mcp_tool_use", block.get("id")) for block in blocks if _is_hosted(block)}
+        asked = {(block.get("type") == "mcp_tool_use", word(block.get("id"))) for block in blocks if _is_hosted(block)}
         answered = {
-            (block.get("type") == "mcp_tool_result", block["tool_use_id"]) for block in blocks if "tool_use_id" in block
+            (block.get("type") == "mcp_tool_result", word(block["tool_use_id"]))
+            for block in blocks
+            if "tool_use_id" in block
         }
         complaints.that(asked == answered, where, "hosted tool calls and their results must come together")
 
 
 def _is_hosted(block: dict[str, Any]) -> bool:
-    return block.get("type") in _HOSTED
+    return word(block.get("type")) in _HOSTED
 
 
 def _check_block(block: dict[str, Any], where: str, complaints: Complaints) -> None:
-    kind = block.get("type")
-    complaints.that(isinstance(kind, str) and not kind.startswith("headwater."), f"{where}.type", "is no block's type")
+    kind = word(block.get("type"))
+    complaints.that(not kind.startswith(("headwater.", "<")), f"{where}.type", "is no block's type")
     if kind in _BLOCK_FIELDS:
         complaints.keys(block, _BLOCK_FIELDS[kind], where)
     if "cache_control" in block:
@@ -182,7 +186,7 @@ def _check_result(block: dict[str, Any], where: str, complaints: Complaints) -> 
     if isinstance(content, list):
         for n, part in enumerate(complaints.objects(content, f"{where}.content")):
             place = f"{where}.content[{n}]"
-            kind = part.get("type")
+            kind = word(part.get("type"))
             complaints.that(kind in _USER - {"tool_result"}, f"{place}.type", f"{kind!r} can't stand here")
             complaints.that(kind == "text" or not block.get("is_error"), place, "must be text if it is an error")
             _check_block(part, place, complaints)
@@ -200,7 +204,7 @@ def _check_calls(turns: Turns, complaints: Complaints) -> None:
     for n, (role, blocks) in enumerate(turns):
         results = [block.get("tool_use_id") for block in blocks if block.get("type") == "tool_result"]
         if role == "user":
-            first = [block.get("type") for block in blocks[: len(results)]]
+            first = [word(block.get("type")) for block in blocks[: len(results)]]
             complaints.that(set(first) <= {"tool_result"}, f"messages[{n}]", "tool results must come first")
             complaints.that(
                 sorted(map(str, results)) == sorted(map(str, asked)),
@@ -260,5 +264,5 @@ def _check_thinking(body: dict[str, Any], turns: Turns, complaints: Complaints) 
     fits = isinstance(budget, int) and isinstance(limit, int) and 1024 <= budget < limit
     complaints.that(fits, "thinking.budget_tokens", "must be at least 1024 and less than max_tokens")
     if len(turns) > 1 and any(block.get("type") == "tool_result" for block in turns[-1][1]):
-        opening = turns[-2][1][0].get("type")
+        opening = turns[-2][1][0].get("type") if turns[-2][1] else None
         complaints.that(opening in _THINKING, "messages", "the turn whose calls are answered must start with thinking")

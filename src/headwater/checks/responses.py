@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from headwater.checks.complaints import Complaints
+from headwater.checks.complaints import Complaints, word
 
 _ROLES: Final = ("user", "assistant", "system", "developer")
 _PARTS: Final = {
@@ -71,7 +71,7 @@ def _check_items(items: list[dict[str, Any]], complaints: Complaints) -> None:
     ids: list[Any] = []
     for n, item in enumerate(items):
         where = f"input[{n}]"
-        kind = item.get("type", "message")
+        kind = word(item.get("type", "message"))
         if not complaints.that(kind in _ITEMS, f"{where}.type", f"unknown: {kind!r}"):
             continue
         if kind != "item_reference" and item.get("id") is not None and complaints.text(item["id"], f"{where}.id"):
