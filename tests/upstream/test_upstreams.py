@@ -17,7 +17,7 @@ from headwater.conversation import Request, Text, User
 from headwater.errors import CallerError
 from headwater.events import AttemptStarted, Completed, DialectName, Failed, Outcome
 from headwater.simulate.replay import Replays
-from headwater.simulate.script import Answer, Http, Reset, Scenario, Stall
+from headwater.simulate.script import Answer, Fin, Http, Reset, Scenario, Stall
 from headwater.testing import Simulator
 from headwater.upstream.upstreams import Upstreams
 from tests.upstream.asking import Heard
@@ -170,11 +170,12 @@ class TestRecording:
         await self.record(tmp_path / "a", "chat", Answer(faults=(Reset(tokens=3),)))
         await self.record(tmp_path / "b", "chat", Answer(faults=(Stall(tokens=3),)), idle_timeout_s=0.1)
         await self.record(tmp_path / "c", "chat", Answer(faults=(Stall(at="before_head"),)), first_token_timeout_s=0.1)
+        await self.record(tmp_path / "d", "chat", Answer(faults=(Fin(tokens=3),)))
         ends = []
-        for name in "abc":
+        for name in "abcd":
             end = recording.read(only(tmp_path / name).read_bytes()).end
             ends.append(end and end.end)
-        assert ends == ["reset", "abandoned", "abandoned"]
+        assert ends == ["reset", "abandoned", "abandoned", "closed"]
 
     async def test_the_folder_can_be_chosen(self, tmp_path: Path) -> None:
         await self.record(tmp_path / "unused", "chat", Answer(), record_dir=str(tmp_path / "chosen"))

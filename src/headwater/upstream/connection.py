@@ -15,9 +15,9 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 
 HEAD_LIMIT_BYTES: Final = 64 * 1024
 
-Ending = Literal["clean", "broken", "unanswered", "malformed", "oversized", "upgraded"]
-"""`clean`: the body ended as HTTP says that it should. `broken`: the peer went away before that; `unanswered`: before
-its first byte. `malformed`: not HTTP. `oversized`: too much head, or trailer. `upgraded`: to what nobody asked for."""
+Ending = Literal["clean", "broken", "reset", "unanswered", "malformed", "oversized", "upgraded"]
+"""`clean`: the body ended as HTTP says that it should. `broken`: the peer closed before that, or `reset`;
+`unanswered`: before its first byte. `malformed`: not HTTP. `oversized`: too much head, or trailer. `upgraded`: to what nobody asked for."""
 
 _KEEP_ALIVE: Final = re.compile(rb"\btimeout\s*=\s*(\d{1,9})", re.IGNORECASE)
 
@@ -190,7 +190,8 @@ class Connection(asyncio.Protocol):
         if exc is None and self._until_closed and self._status:
             self._end("clean", b"")
         else:
-            self._end("broken" if self._status or self._overhead_bytes else "unanswered", b"")
+            broken: Ending = "broken" if exc is None else "reset"
+            self._end(broken if self._status or self._overhead_bytes else "unanswered", b"")
 
     def _end(self, ending: Ending, rest: bytes) -> None:
         reader, self._reader = self._reader, None

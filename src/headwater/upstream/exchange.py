@@ -22,6 +22,10 @@ class Exchange(Protocol):
     def headers(self) -> Mapping[str, str]:
         """Looked up in lower case."""
 
+    @property
+    def was_reset(self) -> bool:
+        """It broke by a reset, not by a close in its midst."""
+
     def listen(self, on_bytes: OnBytes, on_end: OnEnd) -> None:
         """Hear what has come and what will come: once per read, in the read's own callback. The end comes once."""
 

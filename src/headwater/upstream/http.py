@@ -27,6 +27,7 @@ _CLOSED: Final = "{} closed the connection before it had answered."
 _NO_ANSWER: Final[dict[Ending, str]] = {
     "clean": _CLOSED,
     "broken": _CLOSED,
+    "reset": _CLOSED,
     "unanswered": _CLOSED,
     "malformed": "What {} answered is not HTTP. Check the base_url.",
     "oversized": f"The head of what {{}} answered is too large: over {HEAD_LIMIT_BYTES // 1024} kB.",
@@ -48,10 +49,12 @@ class HttpExchange:
         "_paused",
         "headers",
         "status",
+        "was_reset",
     )
 
     def __init__(self, on_over: Callable[[], None]) -> None:
         self.status = 0
+        self.was_reset = False
         self.headers: Mapping[str, str] = {}
         self._head: asyncio.Future[Ending | None] | None = None
         """While it is waited for. None: it has come. Else how the connection ended instead."""
@@ -122,6 +125,7 @@ class HttpExchange:
             return
         self._let_go()
         self._ending = ending
+        self.was_reset = ending == "reset"
         if rest:
             self._held.append(rest)
         self._hand_on()

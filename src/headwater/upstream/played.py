@@ -19,6 +19,7 @@ class PlayedExchange:
         self.status = status
         self.headers: Mapping[str, str] = headers or {}
         self.closed = False
+        self.was_reset = False
         self._going = asyncio.Event()
         self._going.set()
         self._task: asyncio.Task[None] | None = None

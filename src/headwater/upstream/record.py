@@ -139,6 +139,10 @@ class RecordedExchange:
         return self._exchange.status
 
     @property
+    def was_reset(self) -> bool:
+        return self._exchange.was_reset
+
+    @property
     def headers(self) -> Mapping[str, str]:
         return self._exchange.headers
 
@@ -148,7 +152,8 @@ class RecordedExchange:
             on_bytes(data)
 
         def ended(transport: Transport) -> None:
-            self._tape.end("complete" if transport == "clean" else "reset")
+            broken: HowEnded = "reset" if self._exchange.was_reset else "closed"
+            self._tape.end("complete" if transport == "clean" else broken)
             on_end(transport)
 
         self._exchange.listen(kept, ended)
