@@ -17,7 +17,8 @@ HEAD_LIMIT_BYTES: Final = 64 * 1024
 
 Ending = Literal["clean", "broken", "reset", "unanswered", "malformed", "oversized", "upgraded"]
 """`clean`: the body ended as HTTP says that it should. `broken`: the peer closed before that, or `reset`;
-`unanswered`: before its first byte. `malformed`: not HTTP. `oversized`: too much head, or trailer. `upgraded`: to what nobody asked for."""
+`unanswered`: before its first byte. `malformed`: not HTTP. `oversized`: too much head, or trailer. `upgraded`: to what
+nobody asked for."""
 
 _KEEP_ALIVE: Final = re.compile(rb"\btimeout\s*=\s*(\d{1,9})", re.IGNORECASE)
 
