@@ -3,6 +3,7 @@ PYTHON ?= python3
 PORT ?=
 VENV := .venv
 BIN := $(VENV)/bin
+IMPURE := */upstream/*,*/runs/*,*/store/*,*/simulate/*,*/agent/*,*/server/*,*/cli/*,*/testing/*,*/client.py,*/streams.py
 
 .PHONY: run test check bench soak docs clean
 
@@ -13,7 +14,9 @@ test: $(VENV)/.dev
 	@$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n 2 --dist worksteal
 	@$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --fail-under=100
+	$(BIN)/coverage report --fail-under=99
+	@# All that is pure has no excuse.
+	@$(BIN)/coverage report --fail-under=100 --omit='$(IMPURE)' > /dev/null || $(BIN)/coverage report --omit='$(IMPURE)' --fail-under=100
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

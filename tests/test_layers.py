@@ -29,6 +29,7 @@ ALLOWED = {
     "datetime",
     "difflib",
     "enum",
+    "functools",
     "hashlib",
     "headwater",
     "io",

@@ -263,8 +263,8 @@ def test_an_endless_answer_takes_no_more_memory_than_the_limit(dialect: str, pie
     finally:
         tracemalloc.stop()
     assert reader.closed
-    # A growing buffer may be half empty, and is held twice while it moves.
-    assert peak < 4 * limit_bytes
+    # A growing buffer may be half empty, and is held twice while it moves; others allocate meanwhile, too.
+    assert peak < 8 * limit_bytes
     assert isinstance(reader.end("clean").outcome, Failed)
 
 

@@ -68,6 +68,7 @@ CASES = [
 CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance, content_type_conformance]
 
 
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module")
 @pytest.mark.parametrize("operation", CASES, ids=[f"{case.method} {case.path}" for case in CASES])
 async def test_nothing_that_is_sent_makes_it_fail(tmp_path: Path, operation: Any) -> None:
     """Neither what the document allows nor what is next to it, of things that are there and of others."""

@@ -1,14 +1,15 @@
 """A model's turn: what is tried again, what stands, and who answers in the end (C20-C30)."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
 from headwater.conversation import Assistant, Request, Text, User
 from headwater.dialects.base import NOT_CARRIED
 from headwater.errors import CallerError
-from headwater.events import AttemptEnded, AttemptStarted, Completed, Failed, Incomplete, Notice
-from headwater.testing.upstream import Answer, refusal
+from headwater.events import AttemptEnded, AttemptStarted, Completed, Event, Failed, Incomplete, Notice
+from headwater.testing.upstream import Answer, Heard, refusal
 from headwater.upstream.continuation import INSTRUCTION
 from headwater.upstream.demo.steps import Cut, End, Hang, Pause, Send
 from tests.upstream.asking import CUT, CUT_AT_ONCE, DONE, GOOD, HELLO, SILENT, Stage, call, chunk, text
@@ -457,3 +458,60 @@ async def test_an_answer_that_was_cut_by_its_limit_is_not_tried_again() -> None:
     stage = Stage([Answer([*text("Hi"), chunk({}, "length"), End()]), GOOD])
     assert await stage.outcome() == Incomplete("length")
     assert stage.asked == [1]
+
+
+class Broken(Heard):
+    """A sink that fails at its third word."""
+
+    def take(self, events: Sequence[Event]) -> None:
+        super().take(events)
+        if len(self.words) == 3:
+            raise RuntimeError("of the test")
+
+
+@pytest.mark.parametrize("answer", [Answer([*text("a", "b", "c", "d"), *DONE]), Answer([*text("a", "b", "c"), End()])])
+async def test_a_fault_of_our_own_is_not_blamed_on_the_upstream(answer: Answer) -> None:
+    stage = Stage([answer])
+    stage.heard = Broken()
+    task = stage.start()
+    await stage.clock.advance(1)
+    with pytest.raises(RuntimeError, match="of the test"):
+        await task
+    exchange = stage.upstreams[0].asked[0].exchange
+    assert exchange is not None
+    assert exchange.closed
+
+
+async def test_a_fault_at_the_very_end_is_ours_too() -> None:
+    """What was held back comes out with the end."""
+    stage = Stage([Answer([*text("a", "b"), chunk({"tool_calls": [{"index": 0}]}), *text("<th"), End()])])
+    stage.heard = Broken()
+    task = stage.start()
+    await stage.clock.advance(1)
+    with pytest.raises(RuntimeError, match="of the test"):
+        await task
+
+
+async def test_a_compressed_answer_is_refused_by_name() -> None:
+    stage = Stage([Answer([*text("Hi"), *DONE], headers={"content-encoding": "gzip"}), GOOD])
+    outcome = await stage.outcome()
+    assert isinstance(outcome, Failed)
+    assert "gzip" in outcome.message
+    assert stage.asked == [1]
+
+
+async def test_an_attempt_that_was_stopped_leaves_its_request_id() -> None:
+    stage = Stage([Answer([*text("Hi"), Hang()], headers={"x-request-id": "req_9"})])
+    task = stage.start()
+    await stage.clock.advance(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert stage.heard.of(AttemptEnded)[-1].request_id == "req_9"
+
+
+async def test_a_key_that_the_upstream_repeats_goes_to_nobody() -> None:
+    stage = Stage([refusal(400, "Bad key sk-secret-key.")], keys=["sk-secret-key"])
+    outcome = await stage.outcome()
+    assert isinstance(outcome, Failed)
+    assert outcome.message == "Bad key [key]."

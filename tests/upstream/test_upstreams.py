@@ -19,6 +19,7 @@ from headwater.events import AttemptStarted, Completed, DialectName, Failed, Out
 from headwater.simulate.replay import Replays
 from headwater.simulate.script import Answer, Fin, Http, Reset, Scenario, Stall
 from headwater.testing import Simulator
+from headwater.upstream.record import Tape
 from headwater.upstream.upstreams import Upstreams
 from tests.upstream.asking import Heard
 
@@ -180,3 +181,28 @@ class TestRecording:
     async def test_the_folder_can_be_chosen(self, tmp_path: Path) -> None:
         await self.record(tmp_path / "unused", "chat", Answer(), record_dir=str(tmp_path / "chosen"))
         assert only(tmp_path / "chosen").stat().st_size
+
+    async def test_a_folder_that_cannot_be_written_to_is_no_reason_not_to_answer(self, tmp_path: Path) -> None:
+        blocked = tmp_path / "file"
+        blocked.write_text("")
+        _, outcome = await self.record(blocked / "recordings", "chat", Answer())
+        assert outcome == Completed("stop")
+
+    async def test_a_disk_that_is_full_ends_the_recording_alone(self, tmp_path: Path) -> None:
+        tape = Tape(tmp_path / "t.jsonl", "up", "chat", b'{"model": "m"}', "a-long-secret", SystemClock())
+        tape.head(200, {})
+        tape._file.close()
+        tape._file = open("/dev/full", "wb", buffering=0)  # noqa: ASYNC230, SIM115
+        tape.piece(b"x")
+        tape.piece(b"y")
+        tape.end("complete")
+        assert tape._file.closed
+
+    def test_a_key_that_comes_in_two_reads_is_taken_out(self, tmp_path: Path) -> None:
+        tape = Tape(tmp_path / "t.jsonl", "up", "chat", b'{"model": "m"}', "a-long-secret", SystemClock())
+        tape.head(200, {})
+        for data in (b"bad key a-long", b"-secret, and a-l"):
+            tape.piece(data)
+        tape.end("complete")
+        read = recording.read((tmp_path / "t.jsonl").read_bytes())
+        assert b"".join(piece.data for piece in read.pieces) == b"bad key [key], and a-l"
