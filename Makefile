@@ -7,6 +7,10 @@ IMPURE := */upstream/*,*/runs/*,*/store/*,*/simulate/*,*/agent/*,*/server/*,*/cl
 
 PAGE := src/headwater/server/page/index.html
 WEB := $(shell find web/src web/public -type f) web/index.html web/vite.config.ts web/tsconfig.json
+# Tests of what runs as processes of their own, where no line is counted: without the tracer they take half the time.
+APART := $(wildcard tests/server tests/server_native tests/cli tests/page tests/test_serve.py)
+# Three on two cores: a good part of the time is waiting.
+PYTEST := pytest -n 3 --dist worksteal
 
 .PHONY: run page test check bench soak screenshots docs clean
 
@@ -18,11 +22,12 @@ page: $(PAGE)
 
 test: $(VENV)/.dev $(PAGE)
 	@$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 2 --dist worksteal
+	$(BIN)/coverage run -m $(PYTEST) tests $(APART:%=--ignore=%)
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=99
 	@# All that is pure has no excuse.
 	@$(BIN)/coverage report --fail-under=100 --omit='$(IMPURE)' > /dev/null || $(BIN)/coverage report --omit='$(IMPURE)' --fail-under=100
+	$(BIN)/$(PYTEST) $(APART)
 
 check: $(VENV)/.dev web/node_modules/.made
 	$(BIN)/ruff check .
