@@ -138,7 +138,7 @@ export class OpenSession {
 
   private markRead(): void {
     const info = this.info.value;
-    if (!info?.head_id || info.head_id === info.read_id || document.hidden) return;
+    if (!info?.head_id || info.head_id === info.read_id || info.active_run_id || document.hidden) return;
     const head = info.head_id;
     void api
       .changeSession(this.id, { read_id: head })
