@@ -3,7 +3,7 @@ PYTHON ?= python3
 PORT ?=
 VENV := .venv
 BIN := $(VENV)/bin
-IMPURE := */upstream/*,*/runs/*,*/store/*,*/simulate/*,*/agent/*,*/server/*,*/cli/*,*/testing/*,*/client.py,*/streams.py
+IMPURE := */upstream/*,*/runs/*,*/store/*,*/simulate/*,*/agent/*,*/server/*,*/cli/*,*/testing/*,*/client/*,*/streams.py
 
 .PHONY: run test check bench soak docs clean
 
