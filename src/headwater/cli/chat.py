@@ -91,7 +91,12 @@ async def _ask_once(
         run_id = await conversation.say(asked, images)
     except BadImage as error:
         exits.leave(str(error))
-    return await follow(server, run_id, reasoning, as_json, plain)
+    try:
+        return await follow(server, run_id, reasoning, as_json, plain)
+    except BrokenPipeError:
+        # Nobody reads it any more, and nobody else knows of it.
+        await server.client.ask("POST", f"/api/runs/{run_id}/stop", {"wait_s": 5})
+        raise
 
 
 async def follow(

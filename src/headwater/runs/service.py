@@ -139,6 +139,16 @@ class Runs:
             return None
         return result
 
+    async def wake(self, run_id: str) -> None:
+        """Take up a run that waits, if there is something for it to go on with: an answer came, or its time is over."""
+        if not self._draining and any(run.id == run_id for run in await self._store.ready()):
+            await self._claim(run_id)
+
+    async def _claim(self, run_id: str) -> None:
+        started = await self._store.claim(run_id)
+        if started is not None:
+            self._take_up(await resumed(self._habits, started.run))
+
     def running(self, owner: str) -> int:
         """How many of this owner's this worker has."""
         return sum(live.run.owner == owner for live in self._live.values())
@@ -163,6 +173,8 @@ class Runs:
         if self._live.get(live.run.id) is live:
             del self._live[live.run.id]
             self._unfollowed_since_s.pop(live.run.id, None)
+        if live.suspended:
+            self._spawn(self._safely(lambda: self.wake(live.run.id)))
 
     def _begin_next(self, started: Started) -> None:
         self._begin(started.run)
@@ -235,6 +247,14 @@ class Runs:
         assert run is not None
         caused = ours and isinstance(run.outcome, Stopped)
         return StopAnswer(run, caused, self._closed(run, stands.run, live))
+
+    def stop_soon(self, owner: str, run_id: str, reason: Literal["user", "disconnect", "replaced"]) -> None:
+        """For somebody who does not wait for it."""
+
+        async def work() -> None:
+            await self.stop(owner, run_id, reason, wait_s=0.0)
+
+        self._spawn(self._safely(work))
 
     async def _stop_unrecorded(
         self, live: LiveRun, reason: Literal["user", "disconnect", "replaced"], wait_s: float
@@ -337,9 +357,7 @@ class Runs:
         await self._look_at_ours()
         if not self._draining:
             for run in await self._store.ready():
-                started = await self._store.claim(run.id)
-                if started is not None:
-                    self._take_up(await resumed(self._habits, started.run))
+                await self._claim(run.id)
 
     async def _look_at_ours(self) -> None:
         mine = await self._store.mine()
