@@ -10,7 +10,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,10 +29,20 @@ main()
 """
 
 
+class _Emulated(pyte.HistoryScreen):
+    """Answers when it is asked where the cursor is."""
+
+    def __init__(self, columns: int, rows: int, answer: Callable[[str], None]) -> None:
+        super().__init__(columns, rows, history=10_000, ratio=0.5)
+        self._answer = answer
+
+    def write_process_input(self, data: str) -> None:
+        self._answer(data)
+
+
 class Terminal:
     def __init__(self, arguments: tuple[str, ...], environ: Mapping[str, str], columns: int, rows: int) -> None:
-        self.emulated = pyte.HistoryScreen(columns, rows, history=10_000, ratio=0.5)
-        self.emulated.write_process_input = lambda data: self.type(data)
+        self.emulated = _Emulated(columns, rows, self.type)
         self._stream = pyte.ByteStream(self.emulated)
         self.raw = b""
         """All that was written."""
@@ -124,9 +134,7 @@ class Terminal:
 
 
 @contextmanager
-def terminal(
-    *arguments: str, environ: Mapping[str, str], columns: int = 80, rows: int = 24
-) -> Iterator[Terminal]:
+def terminal(*arguments: str, environ: Mapping[str, str], columns: int = 80, rows: int = 24) -> Iterator[Terminal]:
     opened = Terminal(arguments, environ, columns, rows)
     try:
         yield opened

@@ -82,7 +82,7 @@ ENDINGS = [
     ("demo/flaky", "length after 3", exits.INCOMPLETE, "token limit. The 3 words that had come are kept"),
     ("demo/flaky", "close after 3", exits.FAILED, "Failed (upstream truncated)"),
     ("demo/flaky", "refuse", exits.FAILED, "was told to refuse this"),
-    ("no/such", "?", exits.USAGE, "There is no model 'no/such'"),
+    ("demo/nobody", "?", exits.USAGE, "There is no model 'demo/nobody'"),
 ]
 
 
