@@ -64,6 +64,7 @@ class ResponsesRoutes:
         encoder: Encoder = stored.encoder()
         if had:
             encoder = After(encoder, had)
+            self._services.metrics.resumed("responses")
         stream = Stream(
             outlet_of(scope),
             self._services.runs.follower(stored.run.owner, stored.run.id),
