@@ -173,8 +173,12 @@ class AgentSettings(Section, frozen=True, kw_only=True):
     tools: Annotated[tuple[Name, ...], about("names under `[mcp]`")] = ()
     max_turns: Annotated[PositiveCount, about("then it ends as incomplete")] = 20
     max_tokens: Annotated[PositiveCount | None, about("of one turn")] = None
+    budget_tokens: Annotated[
+        PositiveCount | None, about("read and written, over all turns; then it ends as incomplete")
+    ] = None
+    result_limit_chars: Annotated[PositiveCount, about("of one result; the rest is cut off, with a note")] = 50_000
     approve: Annotated[tuple[Name, ...], about("tools that wait for a person: `server.tool`, with `*`")] = ()
-    approve_timeout_s: Annotated[PositiveSeconds, about("for so long")] = 86_400.0
+    approve_timeout_s: Annotated[PositiveSeconds, about("for so long; then the answer is no")] = 86_400.0
     cleanup_timeout_s: Annotated[Seconds, about("for your own agent's cleanup when it is stopped")] = 10.0
 
 

@@ -64,6 +64,8 @@ class LiveRun:
         """The store refuses: what followers are told until it takes the ending."""
         self.lost = False
         """It is not ours any more: what there is to know is in the store."""
+        self.suspended = False
+        """It waits for somebody, and is no worker's."""
         self.take_next = True
         """Whoever is next in the queue is begun by this worker; not while it shuts down."""
         self.reader: object = None
@@ -87,6 +89,8 @@ class LiveRun:
         self._work: asyncio.Task[Ended | Suspended] | None = None
         self._abandoned = asyncio.Event()
         self._told: list[Callable[[], None]] = []
+        self._keeping: list[tuple[int, asyncio.Future[None]]] = []
+        """Who waits for which entry to be committed."""
         self.task: asyncio.Task[None]
 
     def begin(self, make_source: MakeSource) -> None:
@@ -119,6 +123,7 @@ class LiveRun:
 
     def _committed(self, kept_seq: int, trouble: StoreError | None) -> None:
         self.log.show(kept_seq)
+        self._wake_keeping()
         if trouble is not None:
             # What was refused goes with the ending.
             self._handed_seq = kept_seq
@@ -129,6 +134,18 @@ class LiveRun:
         """Nothing can be shown any more, so nothing more is to be asked for."""
         self.trouble = trouble
         self.stop(Interrupted("store"))
+
+    async def kept(self) -> None:
+        if self.run.recorded and self.log.shown_seq < self.log.last_seq:
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._keeping.append((self.log.last_seq, waiting))
+            await waiting
+
+    def _wake_keeping(self) -> None:
+        for seq, waiting in self._keeping:
+            if seq <= self.log.shown_seq and not waiting.done():
+                waiting.set_result(None)
+        self._keeping = [(seq, waiting) for seq, waiting in self._keeping if not waiting.done()]
 
     # ------------------------------------------------------------- followers
 
@@ -206,7 +223,9 @@ class LiveRun:
 
     async def _release(self, end: Suspended) -> None:
         until = end.until.timestamp() if end.until else None
-        await self._insist(lambda: self._store.release(self.run.id, until))
+        waiting = tuple(call.id for call in self.fold.calls if call.state == "waiting")
+        released = await self._insist(lambda: self._store.release(self.run.id, until, waiting))
+        self.suspended = bool(released)
         self.lost = True
 
     async def _pump(self, make_source: MakeSource) -> Ended | Suspended:
@@ -235,6 +254,9 @@ class LiveRun:
         if work.cancelled():
             return Ended(Failed("agent_error", "What was to answer was cancelled from within."))
         failure = work.exception()
+        if isinstance(failure, StoreError):
+            _log.error("%s: the store failed its source: %s", self.run.id, failure)
+            return Ended(Interrupted("store"))
         return work.result() if failure is None else Ended(self._raised(failure))
 
     async def _done(self, work: asyncio.Task[Ended | Suspended]) -> bool:

@@ -140,6 +140,16 @@ class Runs:
             return None
         return result
 
+    async def wake(self, run_id: str) -> None:
+        """Take up a run that waits, if there is something for it to go on with: an answer came, or its time is over."""
+        if not self._draining and any(run.id == run_id for run in await self._store.ready()):
+            await self._claim(run_id)
+
+    async def _claim(self, run_id: str) -> None:
+        started = await self._store.claim(run_id)
+        if started is not None:
+            self._take_up(await resumed(self._habits, started.run))
+
     def running(self, owner: str | None = None) -> int:
         """How many this worker has: of this owner, or in all."""
         return len(self._live) if owner is None else sum(live.run.owner == owner for live in self._live.values())
@@ -166,6 +176,8 @@ class Runs:
             self._unfollowed_since_s.pop(live.run.id, None)
         if live.run.outcome is not None and not live.lost:
             self._habits.observer.ended(live.run, live.stopped_in_s)
+        if live.suspended:
+            self._spawn(self._safely(lambda: self.wake(live.run.id)))
 
     def _begin_next(self, started: Started) -> None:
         self._begin(started.run)
@@ -238,6 +250,14 @@ class Runs:
         assert run is not None
         caused = ours and isinstance(run.outcome, Stopped)
         return StopAnswer(run, caused, self._closed(run, stands.run, live))
+
+    def stop_soon(self, owner: str, run_id: str, reason: Literal["user", "disconnect", "replaced"]) -> None:
+        """For somebody who does not wait for it."""
+
+        async def work() -> None:
+            await self.stop(owner, run_id, reason, wait_s=0.0)
+
+        self._spawn(self._safely(work))
 
     async def _stop_unrecorded(
         self, live: LiveRun, reason: Literal["user", "disconnect", "replaced"], wait_s: float
@@ -342,9 +362,7 @@ class Runs:
         await self._look_at_ours()
         if not self._draining:
             for run in await self._store.ready():
-                started = await self._store.claim(run.id)
-                if started is not None:
-                    self._take_up(await resumed(self._habits, started.run))
+                await self._claim(run.id)
 
     async def _look_at_ours(self) -> None:
         mine = await self._store.mine()

@@ -7,6 +7,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from headwater.agent.agents import Agents
 from headwater.clock import Clock, SystemClock
 from headwater.config.settings import Settings
 from headwater.events import make_id
@@ -38,7 +39,8 @@ class Services:
         self.sweep = Sweep(clock)
         """For heartbeats."""
         self.sessions = Sessions(store, clock, self.make_id)
-        self.answers = Answers(store, self.sessions, upstreams)
+        self.agents = Agents(settings, upstreams, store, clock)
+        self.answers = Answers(store, self.sessions, upstreams, self.agents)
         self._retiring: set[asyncio.Task[None]] = set()
         self.metrics = Metrics()
         store.watch_commits(self.metrics.committed)
@@ -81,21 +83,24 @@ class Services:
         await self.runs.close(drain_s)
         await self.sweep.close()
         await asyncio.gather(*self._retiring)
+        await self.agents.close()
         await self.upstreams.close()
         await self.store.close()
 
     def reload(self, settings: Settings) -> None:
         """From now on these. What is under way goes on as it was begun; the store stays the one that was opened."""
-        old = self.upstreams
+        old, old_agents = self.upstreams, self.agents
         self.settings = replace(settings, store=self.settings.store)
         self.upstreams = Upstreams(self.settings, self.clock, recordings(self.settings.store.url.reveal()))
-        self.answers.upstreams = self.upstreams
-        retiring = asyncio.create_task(self._retire(old), name="services: retire")
+        self.agents = Agents(self.settings, self.upstreams, self.store, self.clock)
+        self.answers.upstreams, self.answers.agents = self.upstreams, self.agents
+        retiring = asyncio.create_task(self._retire(old, old_agents), name="services: retire")
         self._retiring.add(retiring)
         retiring.add_done_callback(self._retiring.discard)
 
-    async def _retire(self, old: Upstreams) -> None:
+    async def _retire(self, old: Upstreams, old_agents: Agents) -> None:
         await self.runs.settle()
+        await old_agents.close()
         await old.close()
 
     def make_id(self, prefix: str) -> str:

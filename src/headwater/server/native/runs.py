@@ -246,6 +246,7 @@ async def approve(call: Call, body: ApprovalIn) -> Reply:
     result = await call.services.store.approve(call.owner, run_id, approval, call.idempotency())
     match result:
         case Approval():
+            await call.services.runs.wake(run_id)
             return Reply(_approval(result))
         case Replayed():
             stands = [one for one in await call.services.store.approvals(run_id) if one.call_id == call_id]
