@@ -1,13 +1,14 @@
 """`headwater serve`. What it needs is imported when it runs."""
 
 import ipaddress
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import headwater
-from headwater.cli.config import ConfigOption, load_or_exit
+from headwater.cli.config import ConfigOption, load_or_exit, load_settings
 
 if TYPE_CHECKING:
     import socket
@@ -32,11 +33,13 @@ def serve(
 
     from headwater.config.load import Flag
     from headwater.errors import StoreError
+    from headwater.server import logs
 
     flags = [Flag("--host", ("server", "host"), host), Flag("--port", ("server", "port"), port)]
     loaded = load_or_exit(file, flags)
     for warning in loaded.warnings:
         typer.echo(f"headwater: {warning}", err=True)
+    logs.configure(loaded.settings.server.log_level, loaded.settings.server.log_format, sys.stderr)
     listener = _listen(loaded.settings.server.host.strip("[]"), loaded.settings.server.port)
     # uvloop where there is one.
     loop_factory = uvicorn.Config(lambda: None).get_loop_factory()
@@ -102,14 +105,21 @@ async def _refuse_if_open_to_all(services: "Services", host: str) -> None:
 
 def _reloader(file: Path | None, flags: "list[Flag]") -> "Callable[[], Settings | None]":
     """The same file, environment and flags, read again. What is wrong is said, and changes nothing."""
+    import logging
+
+    from headwater.errors import ConfigError
+
+    log = logging.getLogger("headwater.server")
 
     def reload() -> "Settings | None":
         try:
-            loaded = load_or_exit(file, flags)
-        except typer.Exit:
-            typer.echo("headwater: the configuration stays as it was.", err=True)
+            loaded = load_settings(file, flags)
+        except ConfigError as error:
+            for problem in error.problems:
+                log.error("%s", problem)
+            log.error("the configuration stays as it was")
             return None
-        typer.echo("headwater: the configuration was read again.", err=True)
+        log.info("the configuration was read again")
         return loaded.settings
 
     return reload

@@ -82,6 +82,18 @@ class ServerSettings(Section, frozen=True, kw_only=True):
     trusted_proxies: Annotated[tuple[Name, ...], about("addresses or networks whose forwarding headers count")] = ()
     allowed_hosts: Annotated[tuple[Name, ...], about("names that it may be called by; none given: any")] = ()
     base_path: Annotated[str, about("the path under which a proxy serves it, e.g. `/headwater`")] = ""
+    cors_origins: Annotated[
+        tuple[Name, ...], about("other origins whose pages may ask, with a key: `https://app.example.com`")
+    ] = ()
+    log_format: Annotated[
+        Literal["auto", "json", "text"], about("`auto`: text on a terminal, else a line of JSON each")
+    ] = "auto"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], about("`info` has a line for each run that has ended")
+    ] = "info"
+    traces: Annotated[
+        bool, about("OpenTelemetry spans, sent as its own `OTEL_…` variables say; takes `headwater[otel]`")
+    ] = False
     keys: tuple[KeySettings, ...] = ()
 
 

@@ -75,6 +75,8 @@ def server_for(services: Services, front: Front | None = None) -> Server:
         http=DirectProtocol,
         ws="none",
         lifespan="off",
+        # What is logged, and how, was set for the whole process.
+        log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,
