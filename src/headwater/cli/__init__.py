@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 import headwater
+from headwater.cli.backup import backup
 from headwater.cli.config import config
 from headwater.cli.keys import keys
 from headwater.cli.serve import serve
@@ -30,6 +31,7 @@ def _root(
 
 app.command()(serve)
 app.command()(simulate)
+app.command()(backup)
 app.add_typer(config, name="config")
 app.add_typer(keys, name="keys")
 
