@@ -3,7 +3,7 @@ PYTHON ?= python3
 PORT ?=
 VENV := .venv
 BIN := $(VENV)/bin
-IMPURE := */upstream/*,*/runs/*,*/store/*,*/simulate/*,*/agent/*,*/server/*,*/cli/*,*/testing/*,*/client.py,*/streams.py
+IMPURE := */upstream/*,*/runs/*,*/store/*,*/simulate/*,*/agent/*,*/server/*,*/cli/*,*/testing/*,*/client/*,*/streams.py
 
 PAGE := src/headwater/server/page/index.html
 WEB := $(shell find web/src web/public -type f) web/index.html web/vite.config.ts web/tsconfig.json

@@ -68,6 +68,9 @@ def _listen(host: str, port: int) -> "socket.socket":
 
 
 async def _run(loaded: "Loaded", listener: "socket.socket", reload: "Callable[[], Settings | None]") -> None:
+    import asyncio
+
+    from headwater.cli import banner
     from headwater.server.process import Process
     from headwater.server.services import Services
 
@@ -78,9 +81,13 @@ async def _run(loaded: "Loaded", listener: "socket.socket", reload: "Callable[[]
     listener.listen(2048)
     process = Process(services, reload)
     typer.echo(f"Headwater {headwater.__version__} serves {url} (Ctrl-C ends it)")
-    for line in _found(loaded.settings):
+    for line in banner.at_once(loaded):
         typer.echo(f"  {line}")
-    await process.run(listener)
+    telling = asyncio.create_task(banner.tell_models(services), name="serve: tell models")
+    try:
+        await process.run(listener)
+    finally:
+        telling.cancel()
 
 
 async def _refuse_if_open_to_all(services: "Services", host: str) -> None:
@@ -94,17 +101,6 @@ async def _refuse_if_open_to_all(services: "Services", host: str) -> None:
         err=True,
     )
     raise typer.Exit(2)
-
-
-def _found(settings: "Settings") -> list[str]:
-    """What it has to work with, for whoever started it."""
-    upstreams = [f"{name} ({one.dialect}, {one.base_url})" for name, one in settings.upstreams.items()]
-    names = [*(model.name for model in settings.models), *settings.agents]
-    return [
-        f"upstreams: {', '.join(upstreams) or 'none yet; set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST'}",
-        f"models: {', '.join([*names, 'demo/echo, demo/story and others'])}",
-        f"data: {settings.store.url.shown()}",
-    ]
 
 
 def _reloader(file: Path | None, flags: "list[Flag]") -> "Callable[[], Settings | None]":
