@@ -7,6 +7,7 @@ import typer
 import headwater
 from headwater.cli.backup import backup
 from headwater.cli.chat import attach, chat, stop
+from headwater.cli.compare import compare
 from headwater.cli.config import config
 from headwater.cli.keys import keys
 from headwater.cli.runs import events, models, runs
@@ -45,6 +46,7 @@ app.command()(stop)
 app.command()(runs)
 app.command()(events)
 app.add_typer(sessions, name="sessions")
+app.command()(compare)
 app.command()(models)
 app.command()(simulate)
 app.command()(backup)
