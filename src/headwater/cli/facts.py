@@ -15,7 +15,7 @@ from headwater import sse
 from headwater.accumulate import Accumulator
 from headwater.cli.probing import Heard
 from headwater.errors import HeadwaterError
-from headwater.events import DialectName, Failed, Outcome, ReasoningDelta, TextDelta, UsageReported
+from headwater.events import DialectName, Failed, Outcome, ReasoningDelta, TextDelta
 from headwater.turn import TurnEnd, TurnReader
 from headwater.upstream import faults
 from headwater.upstream.endpoint import Route
@@ -67,21 +67,19 @@ def read(route: Route, heard: Heard) -> Facts:
         think_tags=endpoint.think_tags,
         limit_bytes=endpoint.limit_bytes,
     )
-    usage, times_s = False, []
+    times_s: list[float] = []
     for at_s, data in heard.pieces if 200 <= heard.status < 300 else ():
         events = reader.feed(data)
-        usage = usage or any(isinstance(event, UsageReported) for event in events)
         times_s += [at_s for event in events if isinstance(event, TextDelta | ReasoningDelta)]
     end = _end(route, heard, reader)
-    usage = usage or any(isinstance(event, UsageReported) for event in end.events)
     times_s += [heard.took_s for event in end.events if isinstance(event, TextDelta | ReasoningDelta)]
-    finish, terminated, sent_usage = _frames(endpoint.dialect.name, heard.body)
+    finish, terminated = _frames(endpoint.dialect.name, heard.body)
     return Facts(
         outcome=end.outcome,
         text=fold.text(),
         reasoning=fold.reasoning(),
         calls=tuple((call.name, call.arguments) for call in fold.calls),
-        usage=usage or sent_usage,
+        usage=fold.usage.output_tokens is not None,
         streamed="event-stream" in heard.headers.get("content-type", ""),
         finish=finish,
         terminated=terminated,
@@ -106,13 +104,13 @@ def _end(route: Route, heard: Heard, reader: TurnReader) -> TurnEnd:
     return end
 
 
-def _frames(dialect: DialectName, body: bytes) -> tuple[str | None, bool, bool]:
-    """The finish reason, whether the terminator is there, and whether any usage is."""
-    finish, terminated, usage = None, False, False
+def _frames(dialect: DialectName, body: bytes) -> tuple[str | None, bool]:
+    """The finish reason, and whether the terminator is there."""
+    finish, terminated = None, False
     try:
         frames = sse.Decoder().feed(body)
     except HeadwaterError:
-        return None, False, False
+        return None, False
     for frame in frames:
         data = bytes(frame.data).decode("utf-8", "replace").strip()
         if data in _TERMINATORS[dialect]:
@@ -125,8 +123,7 @@ def _frames(dialect: DialectName, body: bytes) -> tuple[str | None, bool, bool]:
         if isinstance(said, dict):
             terminated = terminated or said.get("type") in _TERMINATORS[dialect]
             finish = _finish(said) or finish
-            usage = usage or bool(said.get("usage") or (said.get("response") or {}).get("usage"))
-    return finish, terminated, usage
+    return finish, terminated
 
 
 def _finish(said: dict[str, Any]) -> str | None:
