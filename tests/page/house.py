@@ -163,6 +163,11 @@ class Tab:
         self.page.goto(f"{self.house.url}/{path}")
         return self
 
+    def front(self) -> "Tab":
+        """What is done by pointer and keyboard needs frames, and only the tab in front has them."""
+        self.page.bring_to_front()
+        return self
+
     @property
     def message(self) -> Locator:
         return self.page.get_by_label("Message", exact=True)
@@ -207,10 +212,6 @@ class Tab:
 
     def wait_for_end(self) -> None:
         expect(self.answer.locator(".actions, .ending").first).to_be_visible(timeout=SAFETY_MS)
-
-    def stream_bytes(self) -> int:
-        """What the event connections have brought."""
-        return int(self.page.evaluate("globalThis.__streamed ?? 0"))
 
 
 def tokens(count: int) -> str:
