@@ -1,7 +1,5 @@
 """The agents of a configuration, ready to be asked: built in one place."""
 
-from collections.abc import Iterable
-
 from msgspec.structs import replace
 
 from headwater.agent import demo
@@ -9,6 +7,7 @@ from headwater.agent.calls import Calls
 from headwater.agent.demo import DemoTools
 from headwater.agent.gate import Gate
 from headwater.agent.loop import Limits, Loop
+from headwater.agent.mcp.servers import Servers
 from headwater.agent.pictures import Pictures
 from headwater.agent.tools import Toolbox, Toolboxes
 from headwater.clock import Clock
@@ -32,6 +31,7 @@ class Agents:
         self._store = store
         self._clock = clock
         self._demo_tools = DemoTools(clock)
+        self._servers = Servers(settings.mcp, clock)
 
     def __contains__(self, name: str) -> bool:
         return name in self._agents
@@ -57,7 +57,8 @@ class Agents:
         return self._loop(run, agent, await self._upstreams.model(agent.model), context)
 
     async def close(self) -> None:
-        """What its tools hold is let go of."""
+        """All servers of tools that were started for it end."""
+        await self._servers.close()
 
     def _agent(self, name: str) -> AgentSettings:
         if name not in self._agents:
@@ -66,17 +67,17 @@ class Agents:
 
     def _loop(self, run: Run, agent: AgentSettings, model: Model, context: Context) -> Loop:
         pictures = Pictures(self._store, run.owner)
-        toolbox = Toolboxes(self._boxes(run, agent.tools))
+        toolbox = self._toolbox(run, agent)
         gate = Gate(self._store, self._clock, run, agent.approve, agent.approve_timeout_s)
         calls = Calls(toolbox, gate, pictures, self._clock, result_chars=agent.result_limit_chars)
         limits = Limits(max_turns=agent.max_turns, budget_tokens=agent.budget_tokens)
         context = replace(context, request=_asked(context.request, agent))
         return Loop(run, model, context, toolbox, calls, pictures, limits)
 
-    def _boxes(self, run: Run, names: Iterable[str]) -> Iterable[tuple[str, Toolbox]]:
-        for name in names:
-            if name == demo.SERVER:
-                yield name, self._demo_tools
+    def _toolbox(self, run: Run, agent: AgentSettings) -> Toolbox:
+        if agent is demo.SETTINGS:
+            return self._demo_tools
+        return Toolboxes({name: self._servers.toolbox(name, run) for name in agent.tools})
 
 
 def _asked(request: Request, agent: AgentSettings) -> Request:

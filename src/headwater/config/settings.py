@@ -177,7 +177,11 @@ class McpSettings(Section, frozen=True, kw_only=True):
     url: Annotated[SecretUrl | None, about("of one that runs already")] = None
     env: Annotated[dict[str, Secret], about("variables for the command")] = field(default_factory=dict)
     cwd: Annotated[Name | None, about("its working folder")] = None
+    headers: Annotated[dict[str, Secret], about("sent with every request to the url")] = field(default_factory=dict)
+    start_timeout_s: Annotated[PositiveSeconds, about("until it can be used")] = 30.0
     timeout_s: Annotated[PositiveSeconds, about("one call")] = 60.0
+    idle_s: Annotated[PositiveSeconds, about("one that nobody calls for so long is ended, and started again")] = 600.0
+    limit_bytes: Annotated[PositiveCount, about("of one message; one that sends more is ended")] = 16 * 1024 * 1024
     scope: Annotated[Literal["session", "shared"], about("a process for each session, or one for all")] = "session"
 
 
