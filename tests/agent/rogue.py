@@ -27,10 +27,12 @@ NAMES = (
     "environment",
     "picture",
     "long",
+    "meet",
 )
 SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 OUT = threading.Lock()
 cancelled: dict[Any, threading.Event] = {}
+waiting: list[Any] = []
 
 
 def journal(line: str) -> None:
@@ -107,6 +109,13 @@ def call(id: Any, params: dict[str, Any]) -> None:
             )
         case "long":
             answer(id, text("y" * int(word)))
+        case "meet":
+            waiting.append(id)
+            while len(waiting) < 2:
+                time.sleep(0.005)
+            answer(id, text(f"met {word}"))
+        case _:
+            pass
 
 
 def main() -> None:
@@ -133,6 +142,8 @@ def main() -> None:
                 cancelled[params["requestId"]].set()
             case _ if id is not None:
                 write({"id": id, "error": {"code": -32601, "message": "What?"}})
+            case _:
+                pass
 
 
 if __name__ == "__main__":

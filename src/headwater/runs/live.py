@@ -194,7 +194,9 @@ class LiveRun:
         return True
 
     def tick(self, now_s: float) -> None:
-        if self._asked is not None and now_s - self._asked_s > self._habits.unwind_s:
+        # A user's own agent may have been given a time of its own.
+        unwind_s = getattr(self._source, "unwind_s", None)
+        if self._asked is not None and now_s - self._asked_s > (unwind_s or self._habits.unwind_s):
             self._abandoned.set()
 
     async def _main(self, make_source: MakeSource) -> None:
