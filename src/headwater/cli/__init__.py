@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 import headwater
+from headwater.cli.backup import backup
 from headwater.cli.chat import attach, chat, stop
 from headwater.cli.config import config
 from headwater.cli.keys import keys
@@ -46,6 +47,7 @@ app.command()(events)
 app.add_typer(sessions, name="sessions")
 app.command()(models)
 app.command()(simulate)
+app.command()(backup)
 app.add_typer(config, name="config")
 app.add_typer(keys, name="keys")
 

@@ -79,6 +79,9 @@ class ServerSettings(Section, frozen=True, kw_only=True):
         PositiveCount, about("an unrecorded run's upstream is not read while its client is so far behind")
     ] = 256 * 1024
     max_body_bytes: Annotated[PositiveCount, about("of a request; more is refused")] = 32 * 1024 * 1024
+    request_timeout_s: Annotated[
+        PositiveSeconds, about("a request that is not whole by then, or never comes, is not waited for")
+    ] = 60.0
     trusted_proxies: Annotated[tuple[Name, ...], about("addresses or networks whose forwarding headers count")] = ()
     allowed_hosts: Annotated[tuple[Name, ...], about("names that it may be called by; none given: any")] = ()
     base_path: Annotated[str, about("the path under which a proxy serves it, e.g. `/headwater`")] = ""
