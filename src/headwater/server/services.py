@@ -13,7 +13,10 @@ from headwater.config.settings import Settings
 from headwater.events import make_id
 from headwater.runs.answers import Answers
 from headwater.runs.live import Habits
+from headwater.runs.observing import All
 from headwater.runs.service import Patience, Runs
+from headwater.server.logs import RunLog
+from headwater.server.metrics import Metrics
 from headwater.sessions.sessions import Sessions
 from headwater.store.base import Store
 from headwater.store.opening import open_store
@@ -39,9 +42,17 @@ class Services:
         self.agents = Agents(settings, upstreams, store, clock)
         self.answers = Answers(store, self.sessions, upstreams, self.agents)
         self._retiring: set[asyncio.Task[None]] = set()
+        self.metrics = Metrics()
+        store.watch_commits(self.metrics.committed)
         kept = settings.store
         self.runs = Runs(
-            Habits(store=store, clock=clock, make_id=self.make_id, tail_bytes=kept.tail_bytes),
+            Habits(
+                store=store,
+                clock=clock,
+                make_id=self.make_id,
+                tail_bytes=kept.tail_bytes,
+                observer=All(self.metrics, RunLog()),
+            ),
             self.answers,
             Patience(
                 max_unfollowed_s=kept.max_unfollowed_s,
@@ -49,6 +60,7 @@ class Services:
                 keep_logs_s=kept.keep_logs_days * _DAY_S,
             ),
         )
+        self.metrics.going_on.set_function(self.runs.running)
 
     @classmethod
     async def open(cls, settings: Settings, address: str, clock: Clock | None = None) -> Self:
