@@ -120,7 +120,7 @@ async def test_images_of_a_result_are_kept_as_blobs_and_shown_to_the_model(tmp_p
     [
         ({"max_turns": 2}, Usage()),
         ({"budget_tokens": 60}, Usage(input_tokens=20, output_tokens=15)),
-        ({"budget_tokens": 10}, Usage(send="never")),
+        ({"budget_tokens": 10}, Usage(send="none")),
     ],
 )
 async def test_turns_and_tokens_have_a_limit(limits: Any, usage: Usage, tmp_path: Path) -> None:
