@@ -73,9 +73,9 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	@touch $@ $(VENV)/.run
 
-web/node_modules/.made: $(VENV)/.made web/package.json web/package-lock.json
+web/node_modules/.made: $(VENV)/.made web/package.json
 	@echo "Installing what the page is built with into web/node_modules (once)…"
-	@.ci/npm ci --silent --no-progress
+	@.ci/npm install --silent --no-progress
 	@touch $@
 
 $(PAGE): web/node_modules/.made $(WEB)

@@ -25,25 +25,25 @@ class House:
             "XDG_STATE_HOME": str(folder),
         }
         self.url = ""
-        self._server: subprocess.Popen[str] | None = None
+        self.server: subprocess.Popen[str] | None = None
 
     def start(self, port: str = "0") -> None:
-        self._server = start("serve", "--port", port, environ=self.environ)
-        assert self._server.stdout is not None
-        found = re.search(r"http://127\.0\.0\.1:\d+", self._server.stdout.readline())
+        self.server = start("serve", "--port", port, environ=self.environ)
+        assert self.server.stdout is not None
+        found = re.search(r"http://127\.0\.0\.1:\d+", self.server.stdout.readline())
         assert found
         self.url = found[0]
 
     def kill(self) -> None:
-        assert self._server is not None
-        self._server.kill()
-        self._server.communicate(timeout=30)
+        assert self.server is not None
+        self.server.kill()
+        self.server.communicate(timeout=30)
 
     def stop(self) -> None:
-        assert self._server is not None
-        self._server.send_signal(signal.SIGTERM)
-        self._server.send_signal(signal.SIGTERM)
-        self._server.communicate(timeout=30)
+        assert self.server is not None
+        self.server.send_signal(signal.SIGTERM)
+        self.server.send_signal(signal.SIGTERM)
+        self.server.communicate(timeout=30)
 
     def run(self, *arguments: str, environ: Mapping[str, str] | None = None) -> tuple[int, str, str]:
         return finished(*arguments, environ={**self.environ, **(environ or {})})

@@ -169,8 +169,8 @@ class TestServers:
 
     def test_a_database_held_by_nobody_who_answers_is_not_opened(self, empty: House) -> None:
         empty.start()
-        assert empty._server is not None
-        empty._server.send_signal(19)  # SIGSTOP
+        assert empty.server is not None
+        empty.server.send_signal(19)  # SIGSTOP
         try:
             began_s = time.monotonic()
             code, _, err = empty.run("chat", "-m", "demo/echo", "?")
@@ -178,7 +178,7 @@ class TestServers:
             assert "did not answer" in err
             assert time.monotonic() - began_s < 60
         finally:
-            empty._server.send_signal(18)  # SIGCONT
+            empty.server.send_signal(18)  # SIGCONT
             empty.stop()
 
 

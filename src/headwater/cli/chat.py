@@ -112,7 +112,7 @@ async def follow(
         return exits.code_of(await following.run())
     except Detached:
         showing.close()
-        print(f"The run goes on. To follow it again: headwater attach {run_id}", file=sys.stderr)
+        print(f"The run goes on. To follow it again:\n  headwater attach {run_id}", file=sys.stderr)
         return exits.COMPLETED
     except LeftByCtrlC:
         return exits.CTRL_C

@@ -1,23 +1,12 @@
 """A table of Markdown, drawn in columns that fit. Cells are wrapped, never cut; widths can be kept for more rows."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from markdown_it.token import Token
 from rich.console import Console
 from rich.text import Text
 
-_BETWEEN: Final = "  "
-_LEAST: Final = 4
-
-
-def fitted(natural: Sequence[int], room: int) -> list[int]:
-    """Widths that are together at most `room`, if there is any way: the widest give first."""
-    widths = [max(1, width) for width in natural]
-    room -= len(_BETWEEN) * (len(widths) - 1)
-    while sum(widths) > room and max(widths) > _LEAST:
-        widths[widths.index(max(widths))] -= 1
-    return widths
+from headwater.cli.table import BETWEEN as _BETWEEN
 
 
 def natural_widths(rows: Sequence[Sequence[Text]]) -> list[int]:
@@ -32,7 +21,7 @@ def draw(
     for number, row in enumerate(rows):
         lines += _row(console, row, widths, aligns)
         if head and number == 0:
-            lines.append(Text("─" * (sum(widths) + len(_BETWEEN) * (len(widths) - 1)), style="dim"))
+            lines.append(Text.assemble(("─" * (sum(widths) + len(_BETWEEN) * (len(widths) - 1)), "dim")))
     return lines
 
 

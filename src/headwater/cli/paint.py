@@ -22,6 +22,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from headwater.cli import grid
+from headwater.cli.table import fitted
 from headwater.cli.words import safe
 
 WIDEST: Final = 100
@@ -151,7 +152,7 @@ class Painter:
         if widths is not None:
             # A row that needs more gets it, be it a little out of line.
             wider = [max(pair) for pair in zip(columns, widths, strict=True)]
-            columns = grid.fitted(wider, min(self.width, WIDEST))
+            columns = fitted(wider, min(self.width, WIDEST))
         return grid.draw(
             self._console,
             rows if head else rows[1:],
@@ -163,7 +164,7 @@ class Painter:
     def widths(self, source: str) -> list[int]:
         """Of a table's columns."""
         rows = self._cells(parser().parse(safe(source)))
-        return grid.fitted(grid.natural_widths(rows), min(self.width, WIDEST))
+        return fitted(grid.natural_widths(rows), min(self.width, WIDEST))
 
     def _cells(self, tokens: list[Token]) -> list[list[Text]]:
         rows: list[list[Text]] = []
@@ -191,7 +192,7 @@ class Painter:
 
     def prose(self, source: str, style: str = "dim") -> list[Text]:
         """As it is, wrapped."""
-        text = Text(safe(source).expandtabs(4), style=style)
+        text = _styled(safe(source).expandtabs(4), style)
         return list(text.wrap(self._console, min(self.width, WIDEST)))
 
     def _drawn(self, drawing: Markdown) -> list[Text]:
@@ -214,10 +215,17 @@ class Painter:
         return "".join(parts)
 
     def dim(self, text: str) -> str:
-        return self.written(Text(text, style="dim"))
+        return self.written(_styled(text, "dim"))
 
     def bold(self, text: str) -> str:
-        return self.written(Text(text, style="bold"))
+        return self.written(_styled(text, "bold"))
+
+
+def _styled(text: str, style: str) -> Text:
+    # As a span: rich leaves out the style of a text that has none.
+    styled = Text(text)
+    styled.stylize(style)
+    return styled
 
 
 def _line(segments: list[Segment]) -> Text:

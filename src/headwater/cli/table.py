@@ -2,6 +2,9 @@
 
 import unicodedata
 from collections.abc import Sequence
+from typing import Final
+
+BETWEEN: Final = "  "
 
 
 def cells(text: str) -> int:
@@ -30,21 +33,30 @@ def cut(text: str, width: int) -> str:
     return "".join(kept) + "…" if width > 0 else ""
 
 
-def columns(rows: Sequence[Sequence[str]], width: int | None, least: int = 8) -> list[str]:
-    """A line for each row, two blanks between columns. `width` None: as wide as they are.
+def fitted(natural: Sequence[int], room: int, least: int = 4) -> list[int]:
+    """Widths that, with what is between them, fit into `room` if there is any way: the widest give first."""
+    widths = [max(1, width) for width in natural]
+    room -= len(BETWEEN) * (len(widths) - 1)
+    while sum(widths) > room and max(widths) > least:
+        widths[widths.index(max(widths))] -= 1
+    return widths
 
-    If they don't fit, the last column is cut, and where that is not enough, columns before it are left out.
+
+def columns(rows: Sequence[Sequence[str]], width: int | None, needed: int = 3) -> list[str]:
+    """A line for each row. `width` None: as wide as they are.
+
+    If they don't fit, columns before the last are left out; the first ones and the last, which are `needed`, are cut.
     """
     if not rows:
         return []
     widths = [max(cells(row[n]) for row in rows) for n in range(len(rows[0]))]
     kept = list(range(len(widths)))
     if width is not None:
-        while len(kept) > 2 and sum(widths[n] + 2 for n in kept[:-1]) + least > width:
-            # The first names the row, and the last is what it is about.
+        while len(kept) > needed and sum(widths[n] + len(BETWEEN) for n in kept) - len(BETWEEN) > width:
             kept.pop(-2)
-        widths[kept[-1]] = max(least, min(widths[kept[-1]], width - sum(widths[n] + 2 for n in kept[:-1])))
-    return ["  ".join(_padded(cut(row[n], widths[n]), widths[n]) for n in kept).rstrip() for row in rows]
+        for n, fits in zip(kept, fitted([widths[n] for n in kept], width), strict=True):
+            widths[n] = fits
+    return [BETWEEN.join(_padded(cut(row[n], widths[n]), widths[n]) for n in kept).rstrip() for row in rows]
 
 
 def _padded(text: str, width: int) -> str:

@@ -120,7 +120,7 @@ class Talk:
             await following.run()
         except Detached:
             close()
-            print(f"The run goes on. To follow it again: headwater attach {self._conversation.run_id}")
+            print(f"The run goes on. To follow it again:\n  headwater attach {self._conversation.run_id}")
             raise Left(exits.COMPLETED) from None
         except LeftByCtrlC:
             raise Left(exits.CTRL_C) from None
