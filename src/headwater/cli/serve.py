@@ -39,6 +39,7 @@ def serve(
     loaded = load_or_exit(file, flags)
     for warning in loaded.warnings:
         typer.echo(f"headwater: {warning}", err=True)
+    _check_traces(loaded.settings)
     logs.configure(loaded.settings.server.log_level, loaded.settings.server.log_format, sys.stderr)
     listener = _listen(loaded.settings.server.host.strip("[]"), loaded.settings.server.port)
     # uvloop where there is one.
@@ -49,6 +50,14 @@ def serve(
     except StoreError as error:
         typer.echo(f"headwater: the store can't be opened: {error.message}", err=True)
         raise typer.Exit(1) from None
+
+
+def _check_traces(settings: "Settings") -> None:
+    from importlib.util import find_spec
+
+    if settings.server.traces and find_spec("opentelemetry.sdk") is None:
+        typer.echo("headwater: server.traces is set, and takes: pip install 'headwater[otel]'", err=True)
+        raise typer.Exit(2)
 
 
 def _listen(host: str, port: int) -> "socket.socket":

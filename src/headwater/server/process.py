@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from headwater.config.settings import Settings
 from headwater.server.app import build_app
@@ -70,7 +71,9 @@ class Front:
         self._services = services
         self._guard = Guard(services.settings.server, self._keyring(), services.clock)
         self._native = Native(services, self._guard)
-        self.app = Cors(build_app(services, self._guard.caller, self._native.routes()), services)
+        self.app: ASGIApp = Cors(build_app(services, self._guard.caller, self._native.routes()), services)
+        if services.tracing is not None:
+            self.app = services.tracing.caused(self.app)
 
     def reload(self) -> None:
         self._guard.reload(self._services.settings.server, self._keyring())
