@@ -1,13 +1,14 @@
 """`headwater serve`. What it needs is imported when it runs."""
 
 import ipaddress
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import headwater
-from headwater.cli.config import ConfigOption, load_or_exit
+from headwater.cli.config import ConfigOption, load_or_exit, load_settings
 
 if TYPE_CHECKING:
     import socket
@@ -32,11 +33,14 @@ def serve(
 
     from headwater.config.load import Flag
     from headwater.errors import StoreError
+    from headwater.server import logs
 
     flags = [Flag("--host", ("server", "host"), host), Flag("--port", ("server", "port"), port)]
     loaded = load_or_exit(file, flags)
     for warning in loaded.warnings:
         typer.echo(f"headwater: {warning}", err=True)
+    _check_traces(loaded.settings)
+    logs.configure(loaded.settings.server.log_level, loaded.settings.server.log_format, sys.stderr)
     listener = _listen(loaded.settings.server.host.strip("[]"), loaded.settings.server.port)
     # uvloop where there is one.
     loop_factory = uvicorn.Config(lambda: None).get_loop_factory()
@@ -46,6 +50,14 @@ def serve(
     except StoreError as error:
         typer.echo(f"headwater: the store can't be opened: {error.message}", err=True)
         raise typer.Exit(1) from None
+
+
+def _check_traces(settings: "Settings") -> None:
+    from importlib.util import find_spec
+
+    if settings.server.traces and find_spec("opentelemetry.sdk") is None:
+        typer.echo("headwater: server.traces is set, and takes: pip install 'headwater[otel]'", err=True)
+        raise typer.Exit(2)
 
 
 def _listen(host: str, port: int) -> "socket.socket":
@@ -65,6 +77,9 @@ def _listen(host: str, port: int) -> "socket.socket":
 
 
 async def _run(loaded: "Loaded", listener: "socket.socket", reload: "Callable[[], Settings | None]") -> None:
+    import asyncio
+
+    from headwater.cli import banner
     from headwater.server.process import Process
     from headwater.server.services import Services
 
@@ -75,9 +90,13 @@ async def _run(loaded: "Loaded", listener: "socket.socket", reload: "Callable[[]
     listener.listen(2048)
     process = Process(services, reload)
     typer.echo(f"Headwater {headwater.__version__} serves {url} (Ctrl-C ends it)")
-    for line in _found(loaded.settings):
+    for line in banner.at_once(loaded):
         typer.echo(f"  {line}")
-    await process.run(listener)
+    telling = asyncio.create_task(banner.tell_models(services), name="serve: tell models")
+    try:
+        await process.run(listener)
+    finally:
+        telling.cancel()
 
 
 async def _refuse_if_open_to_all(services: "Services", host: str) -> None:
@@ -93,27 +112,23 @@ async def _refuse_if_open_to_all(services: "Services", host: str) -> None:
     raise typer.Exit(2)
 
 
-def _found(settings: "Settings") -> list[str]:
-    """What it has to work with, for whoever started it."""
-    upstreams = [f"{name} ({one.dialect}, {one.base_url})" for name, one in settings.upstreams.items()]
-    names = [*(model.name for model in settings.models), *settings.agents]
-    return [
-        f"upstreams: {', '.join(upstreams) or 'none yet; set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST'}",
-        f"models: {', '.join([*names, 'demo/echo, demo/story and others'])}",
-        f"data: {settings.store.url.shown()}",
-    ]
-
-
 def _reloader(file: Path | None, flags: "list[Flag]") -> "Callable[[], Settings | None]":
     """The same file, environment and flags, read again. What is wrong is said, and changes nothing."""
+    import logging
+
+    from headwater.errors import ConfigError
+
+    log = logging.getLogger("headwater.server")
 
     def reload() -> "Settings | None":
         try:
-            loaded = load_or_exit(file, flags)
-        except typer.Exit:
-            typer.echo("headwater: the configuration stays as it was.", err=True)
+            loaded = load_settings(file, flags)
+        except ConfigError as error:
+            for problem in error.problems:
+                log.error("%s", problem)
+            log.error("the configuration stays as it was")
             return None
-        typer.echo("headwater: the configuration was read again.", err=True)
+        log.info("the configuration was read again")
         return loaded.settings
 
     return reload

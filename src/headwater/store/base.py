@@ -76,6 +76,9 @@ class RunStore(Protocol):
         `StoreError` if the run is not this worker's, `ValueError` if an entry is missing before these.
         """
 
+    def watch_commits(self, told: Callable[[float], None]) -> None:
+        """`told` how many seconds each commit of what was appended took. One at a time is told."""
+
     async def end(self, ending: Ending) -> EndResult:
         """The rest of the log, the outcome, the messages, the notices and the next of the queue: all or nothing.
 
