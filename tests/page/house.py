@@ -119,8 +119,11 @@ class House:
         session_id: str = self.post("/api/sessions", {"parameters": {"model": model}})["id"]
         for content in contents:
             run = self.post(f"/api/sessions/{session_id}/messages", {"content": content})["run"]
-            eventually(lambda run=run: self.get(f"/api/runs/{run['id']}")["outcome"] is not None)
+            self.wait_for_outcome(run["id"])
         return session_id
+
+    def wait_for_outcome(self, run_id: str) -> None:
+        eventually(lambda: self.get(f"/api/runs/{run_id}")["outcome"] is not None)
 
     def upstream_requests(self, model: str) -> list[Any]:
         """What was asked of the simulator's model of that name."""
