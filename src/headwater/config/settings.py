@@ -94,6 +94,9 @@ class StoreSettings(Section, frozen=True, kw_only=True):
     durability: Annotated[
         Literal["process", "power"], about("survives a killed process; `power`: also a power failure")
     ] = "process"
+    lease_s: Annotated[
+        float, Meta(ge=1, le=3600), about("Postgres: a worker that was not heard of for so long is dead")
+    ] = 15.0
     keep_logs_days: Annotated[float, Meta(ge=0, le=36_500), about("event logs; messages stay until deleted")] = 7.0
     keep_idempotency_hours: Annotated[float, Meta(ge=0, le=876_000), about("answers to an `Idempotency-Key`")] = 24.0
     max_unfollowed_s: Annotated[PositiveSeconds, about("a run that nobody follows for so long is stopped")] = 3600.0

@@ -54,7 +54,12 @@ class Services:
         clock = clock or SystemClock()
         url = settings.store.url.reveal()
         store = await open_store(
-            url, address=address, clock=clock, entropy=os.urandom, durability=settings.store.durability
+            url,
+            address=address,
+            clock=clock,
+            entropy=os.urandom,
+            durability=settings.store.durability,
+            lease_s=settings.store.lease_s,
         )
         services = cls(settings, clock, store, Upstreams(settings, clock, recordings(url)))
         await services.runs.open()
