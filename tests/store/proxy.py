@@ -9,6 +9,7 @@ from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 SOCKET = ".s.PGSQL.5432"
+CANCEL_REQUEST = b"\0\0\0\x10\x04\xd2\x16\x2e"
 
 
 class Proxy:
@@ -24,6 +25,10 @@ class Proxy:
         self.lost = asyncio.Event()
         self.refuse_then = False
         """After that nobody gets through any more."""
+        self.silent = False
+        """Answers are held back."""
+        self.cut_on_cancel = False
+        """Who takes a question back is cut off at that moment."""
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.refusing:
@@ -35,6 +40,10 @@ class Proxy:
         back = asyncio.create_task(self._back(from_server, writer))
         try:
             while data := await reader.read(1 << 20):
+                if self.cut_on_cancel and data.startswith(CANCEL_REQUEST):
+                    self.refusing = True
+                    self.cut()
+                    break
                 if self.loses is not None and self.loses(data):
                     back.cancel()
                     await asyncio.wait([back])
@@ -56,7 +65,7 @@ class Proxy:
     async def _back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
             while data := await reader.read(1 << 20):
-                if not (self.deaf and data.startswith(b"A")):
+                if not self.silent and not (self.deaf and data.startswith(b"A")):
                     writer.write(data)
             writer.close()
 

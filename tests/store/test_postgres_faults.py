@@ -47,7 +47,7 @@ async def proxy(postgres: PostgresServer) -> AsyncIterator[tuple[Proxy, Postgres
         async with proxied(postgres.url(), Path(folder)) as (proxy, url):
             backend = PostgresBackend(postgres.url(), by_proxy=url, patience=IMPATIENT)
             yield proxy, backend
-            proxy.refusing = proxy.deaf = False
+            proxy.refusing = proxy.deaf = proxy.silent = proxy.cut_on_cancel = False
             await backend.close()
 
 
@@ -109,6 +109,22 @@ async def test_while_a_commit_is_under_way_what_comes_waits_and_goes_down_with_i
         ("first", 0, "unreachable"),
         ("second", 0, "unreachable"),
     ]
+
+
+async def test_a_connection_that_breaks_while_a_commit_is_given_up_does_not_keep_it_trying(
+    proxy: tuple[Proxy, PostgresBackend],
+) -> None:
+    """psycopg raises the break then, and not the cancel that told it to give up."""
+    between, backend = proxy
+    store = await backend.worker()
+    run = (await started(store)).run
+    await kept(store, tokens(run.id, 0))
+    between.silent = between.cut_on_cancel = True
+    async with asyncio.timeout(30):
+        (trouble,) = await kept(store, tokens(run.id, 1))
+    assert trouble is not None
+    assert trouble.trouble == "unreachable"
+    between.silent = between.cut_on_cancel = False
 
 
 # -------------------------------------------------------------------- writes
