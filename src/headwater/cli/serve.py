@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
     from headwater.config.load import Flag, Loaded
     from headwater.config.settings import Settings
+    from headwater.server.services import Services
 
 
 def serve(
     host: Annotated[
-        str | None, typer.Option(help="A loopback address: there are no keys yet to keep others out.")
+        str | None, typer.Option(help="An address of this machine; others than loopback only with keys.")
     ] = None,
     port: Annotated[int | None, typer.Option(help="0 takes any free port.")] = None,
     file: ConfigOption = None,
@@ -51,16 +52,11 @@ def _listen(host: str, port: int) -> "socket.socket":
     import errno
     import socket
 
-    if not _is_loopback(host):
-        typer.echo(
-            f"headwater: refusing to listen on {host}: without keys only loopback is safe. Use 127.0.0.1.", err=True
-        )
-        raise typer.Exit(2)
     try:
         listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # It does not listen yet: nobody is to come before it is known who may.
         listener.bind((host, port))
-        listener.listen(2048)
     except OSError as error:
         hint = " Try another --port; 0 takes any free one." if error.errno == errno.EADDRINUSE else ""
         typer.echo(f"headwater: can't listen on {host}:{port}: {error.strerror}.{hint}", err=True)
@@ -75,11 +71,26 @@ async def _run(loaded: "Loaded", listener: "socket.socket", reload: "Callable[[]
     host, port = listener.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     services = await Services.open(loaded.settings, url)
+    await _refuse_if_open_to_all(services, loaded.settings.server.host)
+    listener.listen(2048)
     process = Process(services, reload)
     typer.echo(f"Headwater {headwater.__version__} serves {url} (Ctrl-C ends it)")
     for line in _found(loaded.settings):
         typer.echo(f"  {line}")
     await process.run(listener)
+
+
+async def _refuse_if_open_to_all(services: "Services", host: str) -> None:
+    """Where others can reach it there must be a key, in the file or in the store; a revoked one lets nobody in, too."""
+    if _is_loopback(host.strip("[]")) or services.settings.server.keys or await services.store.keys():
+        return
+    await services.close()
+    typer.echo(
+        f"headwater: refusing to listen on {host}: there is no key yet, and without one only loopback is safe. "
+        "Make one (headwater keys create NAME), or put one into the file ([[server.keys]]); or use --host 127.0.0.1.",
+        err=True,
+    )
+    raise typer.Exit(2)
 
 
 def _found(settings: "Settings") -> list[str]:

@@ -14,6 +14,8 @@ from headwater.lifecycle import RunState
 from headwater.records import Run
 from headwater.runs.live import LiveRun
 from headwater.server.callers import Caller
+from headwater.server.guard import check_runs
+from headwater.server.refusals import Refusal
 from headwater.server.services import Services
 from headwater.server.stored import find_response
 from headwater.store.results import Busy, Start, Started
@@ -28,10 +30,11 @@ class Begun(Struct, frozen=True):
 
 
 async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask) -> Begun:
-    """Raises `CallerError`, `StoreError`."""
+    """Raises `CallerError` (429: they have as many runs as they may), `StoreError`."""
     previous = None if ask.previous_response_id is None else await _previous(services, caller, ask.previous_response_id)
     name, model = await _model(services, caller, ask.request.model)
     model.check(ask.request)
+    check_runs(caller, services.runs)
     if not services.accepting:
         # Looked at last: what is begun after the end has come would be nobody's.
         message = "This server is shutting down. Ask again: another may be up."
@@ -82,7 +85,9 @@ async def _start(services: Services, run: Run, ask: Ask) -> Run:
             return started
         case Busy(active=active):
             message = f"The session has a run already: {active.id}. Wait for its end, or stop it."
-            raise CallerError(message, status=409, code="session_busy", param="session_id")
+            # To ask again would only find it busy again.
+            no_retry = {"x-should-retry": "false"}
+            raise Refusal(message, status=409, code="session_busy", param="session_id", headers=no_retry)
         case unexpected:
             # Nothing was queued, replaced or asked for by a key.
             raise AssertionError(unexpected)

@@ -8,8 +8,9 @@ from headwater.errors import CallerError, StoreError
 from headwater.events import Stopped
 from headwater.server.asking import Begun, begin
 from headwater.server.direct import outlet_of
-from headwater.server.encoding import NO_RETRY, Gathered, Streamed
+from headwater.server.encoding import Gathered, Streamed
 from headwater.server.http import ClientGone, Identify, Receive, Scope, header, read_body, send_whole
+from headwater.server.refusals import headers_of
 from headwater.server.services import Services
 from headwater.server.stored import just_begun
 from headwater.server.streams import Send, Stream
@@ -79,13 +80,8 @@ async def serve(services: Services, stream: Stream, send: Send) -> None:
 
 
 async def refuse(send: Send, dialect: Dialect, error: CallerError) -> None:
-    headers = []
-    if error.code == "session_busy":
-        # To ask again would only find it busy again.
-        headers.append(NO_RETRY)
-    if error.status == 503:
-        headers.append((b"retry-after", b"1"))
-    await send_whole(send, dialect.error(error), *headers)
+    headers = headers_of(error).items()
+    await send_whole(send, dialect.error(error), *((name.encode(), value.encode()) for name, value in headers))
 
 
 def out_of_order(error: StoreError) -> CallerError:

@@ -69,6 +69,8 @@ class Start(Struct, frozen=True, kw_only=True):
     """See `RunBody.echo`."""
     create_session: bool = False
     """A session that is not there is made: its id was the client's to choose."""
+    title: str | None = None
+    """For the session, if it has none."""
     idempotency: IdempotencyKey | None = None
 
 

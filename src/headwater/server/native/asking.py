@@ -146,7 +146,6 @@ async def begin(call: Call, start: Start | Missing, multitask: Multitask) -> Rep
     result = await call.services.runs.start(replace(start, multitask=multitask, idempotency=call.idempotency()))
     match result:
         case Started(run=run, messages=messages):
-            await _entitle(call, run)
             return await asked_reply(call, run.id, messages)
         case Queued(run=run):
             return await asked_reply(call, run.id, start.messages)
@@ -179,14 +178,6 @@ def busy(active: Run) -> Refusal:
         facts={"active_run_id": active.id},
         headers={"x-should-retry": "false"},
     )
-
-
-async def _entitle(call: Call, run: Run) -> None:
-    """Its first message gives a session its name."""
-    if run.session_id is not None:
-        session = await call.services.store.session(run.owner, run.session_id)
-        if session is not None and session.title is None:
-            await call.services.sessions.entitle(run.owner, run.session_id)
 
 
 # ------------------------------------------------------------------------ answers

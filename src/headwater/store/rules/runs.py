@@ -91,6 +91,8 @@ async def _start_in_session(tx: Transaction, ask: Start, session_id: str) -> Sta
         return Missing("message")
     if session is None:
         session = Session(id=session_id, owner=owner, created_at=tx.now, updated_at=tx.now)
+    if session.title is None:
+        session = replace(session, title=ask.title)
     active = await tx.tables.active_run(owner, session_id)
     queue = await tx.tables.queue(owner, session_id)
     if _may_begin(ask, session, active, queue):
