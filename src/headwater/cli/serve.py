@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from headwater.config.load import Flag, Loaded
+    from headwater.config.load import Flag
     from headwater.config.settings import Settings
     from headwater.server.services import Services
+    from headwater.server.workers import Seat
 
 
 def serve(
@@ -23,29 +24,76 @@ def serve(
         str | None, typer.Option(help="An address of this machine; others than loopback only with keys.")
     ] = None,
     port: Annotated[int | None, typer.Option(help="0 takes any free port.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes on this address; more than one needs Postgres.")
+    ] = None,
     file: ConfigOption = None,
 ) -> None:
     """Serve until interrupted."""
-    import asyncio
-
-    import uvicorn
-
     from headwater.config.load import Flag
-    from headwater.errors import StoreError
 
-    flags = [Flag("--host", ("server", "host"), host), Flag("--port", ("server", "port"), port)]
+    flags = [
+        Flag("--host", ("server", "host"), host),
+        Flag("--port", ("server", "port"), port),
+        Flag("--workers", ("server", "workers"), workers),
+    ]
     loaded = load_or_exit(file, flags)
     for warning in loaded.warnings:
         typer.echo(f"headwater: {warning}", err=True)
     listener = _listen(loaded.settings.server.host.strip("[]"), loaded.settings.server.port)
+    reload = _reloader(file, flags)
+    if loaded.settings.server.workers > 1:
+        code = _serve_several(loaded.settings, listener, reload)
+    else:
+        code = _serve_one(loaded.settings, listener, reload)
+    if code:
+        raise typer.Exit(code)
+
+
+def _serve_several(settings: "Settings", listener: "socket.socket", reload: "Callable[[], Settings | None]") -> int:
+    from headwater.server.workers import Workers
+
+    current = [settings]
+
+    def on_reload() -> bool:
+        current[:] = [reload() or current[0]]
+        return True
+
+    number = settings.server.workers
+    workers = Workers(
+        number,
+        lambda seat: _serve_one(current[0], listener, reload, seat),
+        on_ready=lambda: _greet(settings, _url(listener), f"with {number} workers "),
+        on_reload=on_reload,
+        say=lambda what: typer.echo(f"headwater: {what}", err=True),
+    )
+    return workers.run()
+
+
+def _serve_one(
+    settings: "Settings",
+    listener: "socket.socket",
+    reload: "Callable[[], Settings | None]",
+    seat: "Seat | None" = None,
+) -> int:
+    """One process, to its end; its exit code."""
+    import asyncio
+
+    import uvicorn
+
+    from headwater.errors import StoreError
+
     # uvloop where there is one.
     loop_factory = uvicorn.Config(lambda: None).get_loop_factory()
     try:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
-            runner.run(_run(loaded, listener, _reloader(file, flags)))
+            runner.run(_run(settings, listener, reload, seat))
     except StoreError as error:
         typer.echo(f"headwater: the store can't be opened: {error.message}", err=True)
-        raise typer.Exit(1) from None
+        return 1
+    except typer.Exit as exit:
+        return exit.exit_code
+    return 0
 
 
 def _listen(host: str, port: int) -> "socket.socket":
@@ -64,20 +112,43 @@ def _listen(host: str, port: int) -> "socket.socket":
     return listener
 
 
-async def _run(loaded: "Loaded", listener: "socket.socket", reload: "Callable[[], Settings | None]") -> None:
+async def _run(
+    settings: "Settings",
+    listener: "socket.socket",
+    reload: "Callable[[], Settings | None]",
+    seat: "Seat | None",
+) -> None:
     from headwater.server.process import Process
     from headwater.server.services import Services
 
+    url = _url(listener)
+    dead, greeted, again = seat.dead if seat else (), False, True
+    while again:
+        services = await Services.open(settings, url, dead=dead)
+        await _refuse_if_open_to_all(services, settings.server.host)
+        listener.listen(2048)
+        process = Process(services, reload, seat.parent if seat else None)
+        if seat is not None:
+            seat.serves(services.store.worker_id)
+        elif not greeted:
+            greeted = True
+            _greet(settings, url)
+        # It closes what it is given.
+        again = await process.run(listener.dup())
+        settings = services.settings
+        if again:
+            typer.echo("headwater: it begins anew, as another worker.", err=True)
+
+
+def _url(listener: "socket.socket") -> str:
     host, port = listener.getsockname()[:2]
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-    services = await Services.open(loaded.settings, url)
-    await _refuse_if_open_to_all(services, loaded.settings.server.host)
-    listener.listen(2048)
-    process = Process(services, reload)
-    typer.echo(f"Headwater {headwater.__version__} serves {url} (Ctrl-C ends it)")
-    for line in _found(loaded.settings):
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+def _greet(settings: "Settings", url: str, how: str = "") -> None:
+    typer.echo(f"Headwater {headwater.__version__} serves {url} {how}(Ctrl-C ends it)")
+    for line in _found(settings):
         typer.echo(f"  {line}")
-    await process.run(listener)
 
 
 async def _refuse_if_open_to_all(services: "Services", host: str) -> None:

@@ -89,17 +89,20 @@ def server_for(services: Services, front: Front | None = None) -> Server:
 class Process:
     """`reload` gives the settings anew, or None if they can't be used."""
 
-    def __init__(self, services: Services, reload: Callable[[], Settings | None]) -> None:
+    def __init__(self, services: Services, reload: Callable[[], Settings | None], parent: int | None = None) -> None:
+        """`parent`: a pipe whose end means that this process is to end, too."""
         self._services = services
+        self._parent = parent
         self._reload = reload
         self._front = Front(services)
         self._server = server_for(services, self._front)
         self._hurry = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
 
-    async def run(self, listener: socket.socket) -> None:
-        """Until a signal ends it."""
+    async def run(self, listener: socket.socket) -> bool:
+        """Until a signal ends it. True: it was declared dead by another worker, and all is to be opened anew."""
         self._listen_to_signals()
+        giving_up = asyncio.create_task(self._give_up_when_fenced(), name="process: fence")
         # The default looks through the youngest objects every 700 containers: with 256 open streams, every few tokens.
         gc.collect()
         gc.freeze()
@@ -107,7 +110,9 @@ class Process:
         try:
             await self._server.serve([listener])
         finally:
+            giving_up.cancel()
             await self._services.close()
+        return self._services.runs.fenced.is_set() and self._ending is None
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -116,6 +121,22 @@ class Process:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self._on_end)
             loop.add_signal_handler(signal.SIGHUP, self._on_reload)
+        if self._parent is not None:
+            loop.add_reader(self._parent, self._on_parent_gone, self._parent)
+
+    def _on_parent_gone(self, parent: int) -> None:
+        asyncio.get_running_loop().remove_reader(parent)
+        _log.error("the process that began this one is gone: it ends")
+        self._on_end()
+
+    async def _give_up_when_fenced(self) -> None:
+        """Followers come back, and find in the store what others have made of the runs."""
+        services = self._services
+        await services.runs.fenced.wait()
+        services.drain()
+        await services.runs.close()
+        self._front.close()
+        self._server.should_exit = True
 
     def _on_end(self) -> None:
         if self._ending is None:

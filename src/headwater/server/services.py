@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Self
 
@@ -49,8 +50,10 @@ class Services:
         )
 
     @classmethod
-    async def open(cls, settings: Settings, address: str, clock: Clock | None = None) -> Self:
-        """`address` is where this worker listens. Raises `StoreError`."""
+    async def open(
+        cls, settings: Settings, address: str, clock: Clock | None = None, dead: Collection[str] = ()
+    ) -> Self:
+        """`address` is where this worker listens; `dead` are workers that were killed. Raises `StoreError`."""
         clock = clock or SystemClock()
         url = settings.store.url.reveal()
         store = await open_store(
@@ -62,6 +65,8 @@ class Services:
             lease_s=settings.store.lease_s,
         )
         services = cls(settings, clock, store, Upstreams(settings, clock, recordings(url)))
+        if dead:
+            await store.fence_dead(dead)
         await services.runs.open()
         return services
 
