@@ -27,6 +27,8 @@ class Proxy:
         """After that nobody gets through any more."""
         self.silent = False
         """Answers are held back."""
+        self.silent_from: Callable[[bytes], bool] | None = None
+        """From which question on that."""
         self.cut_on_cancel = False
         """Who takes a question back is cut off at that moment."""
 
@@ -34,7 +36,12 @@ class Proxy:
         if self.refusing:
             writer.close()
             return
-        from_server, to_server = await asyncio.open_unix_connection(self._server)
+        try:
+            from_server, to_server = await asyncio.open_unix_connection(self._server)
+        except OSError:
+            # It is not there, as while it is restarted.
+            writer.close()
+            return
         both = {writer, to_server}
         self._open |= both
         back = asyncio.create_task(self._back(from_server, writer))
@@ -44,6 +51,8 @@ class Proxy:
                     self.refusing = True
                     self.cut()
                     break
+                if self.silent_from is not None and self.silent_from(data):
+                    self.silent, self.silent_from = True, None
                 if self.loses is not None and self.loses(data):
                     back.cancel()
                     await asyncio.wait([back])
@@ -67,7 +76,7 @@ class Proxy:
             while data := await reader.read(1 << 20):
                 if not self.silent and not (self.deaf and data.startswith(b"A")):
                     writer.write(data)
-            writer.close()
+        writer.close()
 
     def cut(self) -> None:
         """All that are connected are so no longer."""

@@ -37,7 +37,7 @@ from tests.store.proxy import Proxy, proxied
 
 pytestmark = pytest.mark.anyio
 
-IMPATIENT = Patience(connect_s=0.2, keep_s=0.5, fate_s=0.3)
+IMPATIENT = Patience(connect_s=0.2, keep_s=0.5, fate_s=0.3, answer_s=2.0)
 
 
 @pytest.fixture
@@ -196,6 +196,25 @@ async def test_a_read_that_breaks_is_told_and_the_next_one_is_not_harmed(
     with pytest.raises(StoreError):
         await store.run(OWNER, run.id)
     assert await store.run(OWNER, run.id) == run
+
+
+@pytest.mark.parametrize("asked", ["INSERT INTO headwater.run_body", "COMMIT"])
+async def test_a_server_that_is_there_and_says_nothing_is_not_waited_for_for_ever(
+    proxy: tuple[Proxy, PostgresBackend], asked: str
+) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    run = (await started(store)).run
+    between.silent_from, between.cut_on_cancel = lambda data: asked.encode() in data, True
+    with pytest.raises(StoreError) as raised:
+        await started(store)
+    assert raised.value.trouble == "unreachable"
+    with pytest.raises(StoreError) as raised:
+        await store.run(OWNER, run.id)
+    assert raised.value.trouble == "unreachable"
+    between.silent = between.refusing = between.cut_on_cancel = False
+    assert await store.run(OWNER, run.id) == run
+    assert len((await store.runs(OWNER)).runs) == (2 if asked == "COMMIT" else 1)
 
 
 # --------------------------------------------------------------- the server
