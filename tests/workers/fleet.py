@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,9 @@ ENDINGS = ("run.completed", "run.incomplete", "run.stopped", "run.failed", "run.
 class Member:
     """One `headwater serve`."""
 
-    def __init__(self, folder: Path, url: str, simulator: Simulator, proxy: Proxy, *arguments: str) -> None:
+    def __init__(
+        self, folder: Path, url: str, simulator: Simulator, proxy: Proxy, arguments: Sequence[str], lease_s: float
+    ) -> None:
         self.proxy = proxy
         """Between it and Postgres."""
         self.process: subprocess.Popen[bytes]
@@ -45,7 +47,7 @@ class Member:
             "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),
             "HOME": str(NOTHING_HERE),
             "HEADWATER_STORE__URL": url,
-            "HEADWATER_STORE__LEASE_S": str(LEASE_S),
+            "HEADWATER_STORE__LEASE_S": str(lease_s),
             "HEADWATER_SERVER__HEARTBEAT_S": "1",
             "HEADWATER_SERVER__DRAIN_S": "0.5",
         }
@@ -222,17 +224,21 @@ class Talk:
 
 
 @asynccontextmanager
-async def fleet_of(number: int, postgres: PostgresServer, name: str) -> AsyncIterator[Fleet]:
+async def fleet_of(
+    number: int, postgres: PostgresServer, name: str, *arguments: str, lease_s: float = LEASE_S
+) -> AsyncIterator[Fleet]:
     url = emptied(postgres, name)
     async with AsyncExitStack() as stack:
         simulator = await stack.enter_async_context(Simulator())
-        client = await stack.enter_async_context(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
+        # Each request may go to another process of an address.
+        connector = aiohttp.TCPConnector(limit=0, force_close=True)
+        client = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
         members: list[Member] = []
         for _ in range(number):
             # The path of a socket is short, and pytest's own folders are not.
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hw", ignore_cleanup_errors=True)))
             proxy, by_proxy = await stack.enter_async_context(proxied(url, folder))
-            members.append(Member(folder, by_proxy, simulator, proxy))
+            members.append(Member(folder, by_proxy, simulator, proxy, arguments, lease_s))
             stack.push_async_callback(members[-1].end)
         # The first makes the tables, or any of them does.
         await asyncio.gather(*(member.begin() for member in members))

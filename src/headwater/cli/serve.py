@@ -40,17 +40,20 @@ def serve(
     loaded = load_or_exit(file, flags)
     for warning in loaded.warnings:
         typer.echo(f"headwater: {warning}", err=True)
-    listener = _listen(loaded.settings.server.host.strip("[]"), loaded.settings.server.port)
+    server = loaded.settings.server
+    listeners = _bind(server.host.strip("[]"), server.port, server.workers)
     reload = _reloader(file, flags)
-    if loaded.settings.server.workers > 1:
-        code = _serve_several(loaded.settings, listener, reload)
+    if server.workers > 1:
+        code = _serve_several(loaded.settings, listeners, reload)
     else:
-        code = _serve_one(loaded.settings, listener, reload)
+        code = _serve_one(loaded.settings, listeners[0], reload)
     if code:
         raise typer.Exit(code)
 
 
-def _serve_several(settings: "Settings", listener: "socket.socket", reload: "Callable[[], Settings | None]") -> int:
+def _serve_several(
+    settings: "Settings", listeners: "list[socket.socket]", reload: "Callable[[], Settings | None]"
+) -> int:
     from headwater.server.workers import Workers
 
     current = [settings]
@@ -59,11 +62,11 @@ def _serve_several(settings: "Settings", listener: "socket.socket", reload: "Cal
         current[:] = [reload() or current[0]]
         return True
 
-    number = settings.server.workers
     workers = Workers(
-        number,
-        lambda seat: _serve_one(current[0], listener, reload, seat),
-        on_ready=lambda: _greet(settings, _url(listener), f"with {number} workers "),
+        listeners,
+        lambda seat: _serve_one(current[0], seat.listener, reload, seat),
+        silent_s=settings.store.lease_s,
+        on_ready=lambda: _greet(settings, _url(listeners[0]), f"with {len(listeners)} workers "),
         on_reload=on_reload,
         say=lambda what: typer.echo(f"headwater: {what}", err=True),
     )
@@ -96,20 +99,18 @@ def _serve_one(
     return 0
 
 
-def _listen(host: str, port: int) -> "socket.socket":
+def _bind(host: str, port: int, number: int) -> "list[socket.socket]":
+    """They do not listen yet: nobody is to come before it is known who may."""
     import errno
-    import socket
+
+    from headwater.server.workers import bind
 
     try:
-        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # It does not listen yet: nobody is to come before it is known who may.
-        listener.bind((host, port))
+        return bind(host, port, number)
     except OSError as error:
         hint = " Try another --port; 0 takes any free one." if error.errno == errno.EADDRINUSE else ""
         typer.echo(f"headwater: can't listen on {host}:{port}: {error.strerror}.{hint}", err=True)
         raise typer.Exit(1) from None
-    return listener
 
 
 async def _run(
@@ -122,22 +123,20 @@ async def _run(
     from headwater.server.services import Services
 
     url = _url(listener)
-    dead, greeted, again = seat.dead if seat else (), False, True
-    while again:
-        services = await Services.open(settings, url, dead=dead)
+    again = False
+    while True:
+        services = await Services.open(settings, url, dead=seat.dead if seat else ())
         await _refuse_if_open_to_all(services, settings.server.host)
         listener.listen(2048)
-        process = Process(services, reload, seat.parent if seat else None)
-        if seat is not None:
-            seat.serves(services.store.worker_id)
-        elif not greeted:
-            greeted = True
+        process = Process(services, reload, seat)
+        if seat is None and not again:
             _greet(settings, url)
         # It closes what it is given.
         again = await process.run(listener.dup())
+        if not again:
+            return
         settings = services.settings
-        if again:
-            typer.echo("headwater: it begins anew, as another worker.", err=True)
+        typer.echo("headwater: it begins anew, as another worker.", err=True)
 
 
 def _url(listener: "socket.socket") -> str:

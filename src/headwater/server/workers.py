@@ -1,16 +1,23 @@
-"""Several server processes on one listening socket: begun, replaced when they die, and told what their parent is told.
+"""Several server processes on one address: begun, replaced when they die, and told what their parent is told.
 
 The parent serves nothing, opens no store and has no event loop: it can fork at any time, and hardly anything in it
 can break. A worker that has died is replaced, after a pause that grows if it happens again at once; its successor
-is told who it was, so that nobody has to wait for a lease to end its runs. If the parent dies, its workers end.
+is told who it was, so that nobody has to wait for a lease to end its runs. One that says nothing for a lease is
+killed: its clients would wait for ever, and its runs are others' by then. If the parent dies, its workers end.
+
+Each worker has a listening socket of its own, among which the kernel divides who comes (of 256 connections at once
+to four workers on one socket, one took 160 and one none). They are the parent's: who comes while a worker is being
+replaced waits for the next one.
 """
 
 import contextlib
 import os
 import select
 import signal
+import socket
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -26,26 +33,31 @@ _ENDS: Final = (signal.SIGTERM, signal.SIGINT)
 class Seat(Struct, frozen=True):
     """What a worker is given by its parent."""
 
+    listener: socket.socket
     parent: int
     """A pipe that ends with the parent, and carries nothing."""
     report: int
-    """Where its worker's id is written once it serves, and again if it has to begin anew with another."""
+    """Where its worker's id is written once it serves, and every second after that."""
     dead: tuple[str, ...]
     """Workers that were killed, and whose runs nobody has."""
 
     def serves(self, worker_id: str) -> None:
-        os.write(self.report, worker_id.encode() + b"\n")
+        # A parent that is gone is noticed by the other pipe.
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.report, worker_id.encode() + b"\n")
 
 
 class _Place(Struct):
     """One of the workers, and whoever comes after it."""
 
+    listener: socket.socket
     pid: int = 0
     """0: it is to be begun at `due_s`."""
     report: int = -1
     worker_id: str = ""
     """Empty until it serves."""
     begun_s: float = 0.0
+    heard_s: float = 0.0
     due_s: float = 0.0
     pause_s: float = FIRST_PAUSE_S
     dead: list[str] = field(default_factory=list)
@@ -56,18 +68,21 @@ class Workers:
 
     def __init__(
         self,
-        number: int,
+        listeners: Sequence[socket.socket],
         serve: Callable[[Seat], int],
         *,
+        silent_s: float,
         on_ready: Callable[[], None],
         on_reload: Callable[[], bool],
         say: Callable[[str], None],
     ) -> None:
+        """One worker for each listener. `silent_s`: for so long one may say nothing."""
         self._serve = serve
+        self._silent_s = silent_s
         self._on_ready = on_ready
         self._on_reload = on_reload
         self._say = say
-        self._places = [_Place() for _ in range(number)]
+        self._places = [_Place(listener) for listener in listeners]
         self._alive, self._alive_end = os.pipe()
         self._ready = False
         """All have served, once."""
@@ -86,6 +101,7 @@ class Workers:
                     for number in os.read(told, 100):
                         self._on_signal(signal.Signals(number))
                 self._hear(readable)
+                self._kill_silent()
                 self._reap()
 
     @contextlib.contextmanager
@@ -100,8 +116,9 @@ class Workers:
         signal.set_wakeup_fd(-1)
 
     def _wait_s(self) -> float | None:
-        waiting = [place.due_s for place in self._places if place.pid == 0 and not self._ending]
-        return max(0.0, min(waiting) - time.monotonic()) if waiting else None
+        due = [place.due_s for place in self._places if place.pid == 0 and not self._ending]
+        silent = [place.heard_s + self._silent_s for place in self._places if place.pid and place.worker_id]
+        return max(0.0, min([*due, *silent]) - time.monotonic()) if due or silent else None
 
     def _reports(self) -> list[int]:
         return [place.report for place in self._places if place.report >= 0]
@@ -119,7 +136,7 @@ class Workers:
         place.begun_s, place.worker_id = time.monotonic(), ""
         pid = os.fork()
         if pid == 0:
-            seat = Seat(self._alive, report_end, tuple(place.dead))
+            seat = Seat(place.listener, self._alive, report_end, tuple(place.dead))
             self._become_worker(seat, [report, *self._reports()])
         os.close(report_end)
         place.pid, place.report = pid, report
@@ -134,6 +151,7 @@ class Workers:
             os.setpgid(0, 0)
             for descriptor in (self._alive_end, *others):
                 os.close(descriptor)
+            self._close_listeners(but=seat.listener)
             code = self._serve(seat)
         finally:
             # Nothing of what the parent was about to do is done twice.
@@ -144,7 +162,7 @@ class Workers:
             if place.report in readable:
                 said = os.read(place.report, 1000).decode().split()
                 if said:
-                    place.worker_id = said[-1]
+                    place.worker_id, place.heard_s = said[-1], time.monotonic()
                     place.dead.clear()
                 else:
                     os.close(place.report)
@@ -153,14 +171,29 @@ class Workers:
             self._ready = True
             self._on_ready()
 
+    def _kill_silent(self) -> None:
+        now_s = time.monotonic()
+        for place in self._places:
+            if place.pid and place.worker_id and now_s - place.heard_s > self._silent_s:
+                self._say(f"worker process {place.pid} has said nothing for {self._silent_s:g} s: it is killed")
+                place.heard_s = now_s
+                os.kill(place.pid, signal.SIGKILL)
+
     # ------------------------------------------------------------------ ending
 
     def _on_signal(self, number: signal.Signals) -> None:
         if number in _ENDS:
             self._ending = True
+            # Each worker has its own, as long as it serves; nobody is to wait behind it.
+            self._close_listeners()
             self._tell(signal.SIGTERM)
         elif number == signal.SIGHUP and self._on_reload():
             self._tell(signal.SIGHUP)
+
+    def _close_listeners(self, but: socket.socket | None = None) -> None:
+        for place in self._places:
+            if place.listener is not but:
+                place.listener.close()
 
     def _tell(self, number: signal.Signals) -> None:
         for place in self._places:
@@ -197,3 +230,33 @@ class Workers:
             how = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"has ended (code {code})"
             self._say(f"worker process {pid} {how}; another begins in {place.pause_s:g} s")
             place.pause_s = min(LONGEST_PAUSE_S, 2 * place.pause_s)
+
+
+def bind(host: str, port: int, number: int) -> list[socket.socket]:
+    """So many sockets, each of which gets its share of who comes. Raises `OSError`.
+
+    They don't listen yet. Where the kernel does not divide, it is one socket for all.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sockets: list[socket.socket] = []
+    # First as if alone: who shares an address asks nobody whether somebody has it already.
+    with _bound(family, host, port, shares=False) as alone:
+        port = alone.getsockname()[1]
+        if number == 1 or not sys.platform.startswith("linux"):
+            return [alone.dup()] * number
+    for _ in range(number):
+        sockets.append(_bound(family, host, port, shares=True))
+    return sockets
+
+
+def _bound(family: int, host: str, port: int, *, shares: bool) -> socket.socket:
+    bound = socket.socket(family)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shares:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        bound.bind((host, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
