@@ -33,7 +33,10 @@ async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask
     """Raises `CallerError` (429: they have as many runs as they may), `StoreError`."""
     previous = None if ask.previous_response_id is None else await _previous(services, caller, ask.previous_response_id)
     name, model = await _model(services, caller, ask.request.model)
-    model.check(ask.request)
+    if model is None:
+        await services.agents.check(name, ask.request)
+    else:
+        model.check(ask.request)
     check_runs(caller, services.runs)
     if not services.accepting:
         # Looked at last: what is begun after the end has come would be nobody's.
@@ -48,16 +51,17 @@ async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask
         route=route,
         session_id=ask.session_id,
         previous_run_id=previous,
+        agent=name if model is None else None,
         on_disconnect=ask.on_disconnect,
         on_cut=ask.on_cut,
-        recorded=is_recorded(ask),
+        recorded=model is None or is_recorded(ask),
     )
     head = Head(run.id, int(now), name, ask.echo)
-    if run.recorded:
+    if model is None or run.recorded:
         return Begun(await _start(services, run, ask), head, None)
     run = replace(run, state=RunState.RUNNING, started_at=now, worker_id=services.store.worker_id)
-    live = services.runs.start_unrecorded(run, lambda run: services.answers.asking(run, ask.request, model))
-    return Begun(run, head, live)
+    make_source = services.traced(lambda run: services.answers.asking(run, ask.request, model))
+    return Begun(run, head, services.runs.start_unrecorded(run, make_source))
 
 
 def is_recorded(ask: Ask) -> bool:
@@ -65,13 +69,16 @@ def is_recorded(ask: Ask) -> bool:
     return ask.store or ask.background or ask.session_id is not None or ask.on_disconnect == "continue"
 
 
-async def _model(services: Services, caller: Caller, asked: str | None) -> tuple[str, Model]:
+async def _model(services: Services, caller: Caller, asked: str | None) -> tuple[str, Model | None]:
+    """The name that is meant, and who answers for it; None: an agent does."""
     catalog, now_s = services.upstreams.catalog, services.clock.now_s()
     name = await catalog.choose(asked, now_s)
     if not caller.may_ask(name):
         raise CallerError(
             f"There is no model '{name}' for this key.", status=404, code="model_not_found", param="model"
         )
+    if name in services.agents:
+        return name, None
     return name, services.upstreams.of(await catalog.resolve(name, now_s))
 
 

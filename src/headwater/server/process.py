@@ -15,10 +15,12 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from headwater.config.settings import Settings
 from headwater.server.app import build_app
 from headwater.server.callers import Keyring
+from headwater.server.cors import Cors
 from headwater.server.direct import DirectProtocol
 from headwater.server.guard import Guard
 from headwater.server.native.api import Native
@@ -27,6 +29,8 @@ from headwater.server.workers import Seat
 
 _log = logging.getLogger("headwater.server")
 
+_TICKS: Final = 10
+"""Of uvicorn's clock, which has ten a second: between two looks at connections."""
 _LAST_WORDS_S: Final = 1.0
 """For so long connections may go on when all runs have ended: what is not read by then is not waited for."""
 _REPORT_S: Final = 1.0
@@ -34,7 +38,19 @@ _REPORT_S: Final = 1.0
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, without its signals, and without patience for those who don't read."""
+    """uvicorn's, without its signals, and without patience for those who don't read or never finish asking."""
+
+    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+        super().__init__(config)
+        self._services = services
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS == 0:
+            before_s = asyncio.get_running_loop().time() - self._services.settings.server.request_timeout_s
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, DirectProtocol):
+                    connection.close_if_asking_since(before_s)
+        return await super().on_tick(counter)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -58,7 +74,9 @@ class Front:
         self._services = services
         self._guard = Guard(services.settings.server, self._keyring(), services.clock)
         self._native = Native(services, self._guard)
-        self.app = build_app(services, self._guard.caller, self._native.routes())
+        self.app: ASGIApp = Cors(build_app(services, self._guard.caller, self._native.routes()), services)
+        if services.tracing is not None:
+            self.app = services.tracing.caused(self.app)
 
     def reload(self) -> None:
         self._guard.reload(self._services.settings.server, self._keyring())
@@ -78,6 +96,8 @@ def server_for(services: Services, front: Front | None = None) -> Server:
         http=DirectProtocol,
         ws="none",
         lifespan="off",
+        # What is logged, and how, was set for the whole process.
+        log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -86,7 +106,7 @@ def server_for(services: Services, front: Front | None = None) -> Server:
         # Longer than clients keep theirs: whoever closes first does not lose a request that is on its way.
         timeout_keep_alive=75,
     )
-    return Server(config)
+    return Server(config, services)
 
 
 class Process:

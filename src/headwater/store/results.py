@@ -176,6 +176,7 @@ class SessionChange(Struct, frozen=True, kw_only=True):
     head_id: str | None = None
     """Shows another branch."""
     read_id: str | None = None
+    approved: tuple[str, ...] | None = None
 
 
 class Page(Struct, frozen=True):
