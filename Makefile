@@ -75,7 +75,7 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
 
 web/node_modules/.made: $(VENV)/.made web/package.json
 	@echo "Installing what the page is built with into web/node_modules (once)…"
-	@.ci/npm install --silent --no-progress
+	@.ci/npm install --loglevel error --no-progress
 	@touch $@
 
 $(PAGE): web/node_modules/.made $(WEB)
