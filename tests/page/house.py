@@ -119,8 +119,11 @@ class House:
         session_id: str = self.post("/api/sessions", {"parameters": {"model": model}})["id"]
         for content in contents:
             run = self.post(f"/api/sessions/{session_id}/messages", {"content": content})["run"]
-            eventually(lambda run=run: self.get(f"/api/runs/{run['id']}")["outcome"] is not None)
+            self.wait_for_outcome(run["id"])
         return session_id
+
+    def wait_for_outcome(self, run_id: str) -> None:
+        eventually(lambda: self.get(f"/api/runs/{run_id}")["outcome"] is not None)
 
     def upstream_requests(self, model: str) -> list[Any]:
         """What was asked of the simulator's model of that name."""
@@ -161,6 +164,11 @@ class Tab:
 
     def open(self, path: str = "#/") -> "Tab":
         self.page.goto(f"{self.house.url}/{path}")
+        return self
+
+    def front(self) -> "Tab":
+        """What is done by pointer and keyboard needs frames, and only the tab in front has them."""
+        self.page.bring_to_front()
         return self
 
     @property
@@ -207,10 +215,6 @@ class Tab:
 
     def wait_for_end(self) -> None:
         expect(self.answer.locator(".actions, .ending").first).to_be_visible(timeout=SAFETY_MS)
-
-    def stream_bytes(self) -> int:
-        """What the event connections have brought."""
-        return int(self.page.evaluate("globalThis.__streamed ?? 0"))
 
 
 def tokens(count: int) -> str:

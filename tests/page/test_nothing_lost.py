@@ -65,19 +65,19 @@ def test_ten_seconds_offline_lose_nothing_and_stop_works_again(tab: Tab, context
 
 
 def test_a_stop_in_one_tab_is_seen_in_the_other(new_tab: Callable[[], Tab]) -> None:
-    first, second = new_tab().open(), new_tab()
+    second, first = new_tab(), new_tab().open()
     first.ask("Go", "slow")
     first.wait_for_words(5)
     second.open(f"#/s/{first.session_id}")
     second.wait_for_words(10)
     expect(second.stop).to_be_visible()
-    first.stop.click()
+    first.front().stop.click()
     for one in (first, second):
         expect(one.answer.locator(".ending")).to_contain_text("Stopped by you")
         expect(one.stop).to_have_count(0)
     assert first.text() == second.text()
     # And what is said in one is answered in both.
-    second.ask("More", "quick")
+    second.front().ask("More", "quick")
     expect(second.answers).to_have_count(2)
     expect(first.answers).to_have_count(2)
     second.wait_for_end()
@@ -88,14 +88,14 @@ def test_a_stop_in_one_tab_is_seen_in_the_other(new_tab: Callable[[], Tab]) -> N
 def test_eight_tabs_at_once_all_get_every_word_and_requests_go_through(new_tab: Callable[[], Tab]) -> None:
     """A browser has six connections for a server; all eight are visible here, which is the harder case."""
     tabs = [new_tab() for _ in range(8)]
-    tabs[0].open().ask("Go", "slow")
+    tabs[0].front().open().ask("Go", "slow")
     tabs[0].wait_for_words(3)
     for one in tabs[1:]:
         one.open(f"#/s/{tabs[0].session_id}")
     for one in tabs:
         one.wait_for_words(60)
         assert is_whole(one)
-    tabs[7].stop.click()
+    tabs[7].front().stop.click()
     for one in tabs:
         expect(one.answer.locator(".ending")).to_contain_text("Stopped by you")
     assert len({one.text() for one in tabs}) == 1

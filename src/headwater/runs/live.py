@@ -20,6 +20,7 @@ from headwater.events import Event, Failed, Interrupted, Outcome, RunEnded, RunS
 from headwater.lifecycle import RunState
 from headwater.records import Run
 from headwater.runs.log import Log
+from headwater.runs.observing import CURRENT, Nobody, Observer
 from headwater.sessions.leavings import Left, answered_by, left
 from headwater.source import Ended, Source, Suspended, emit
 from headwater.store.base import Store
@@ -49,6 +50,7 @@ class Habits(Struct, frozen=True, kw_only=True):
     """For so long a source that was cancelled may clean up; then it is left to itself."""
     begin_next: Callable[[Started], None] = lambda _: None
     """The next run of a queue is this worker's, and running: nobody else will begin it."""
+    observer: Observer = Nobody()
 
 
 class LiveRun:
@@ -69,6 +71,8 @@ class LiveRun:
         self.reader: object = None
         """Who follows it, if it is not recorded."""
         self.upstream_closed: bool | Literal["unknown"] = True
+        self.stopped_in_s: float | None = None
+        """If it was stopped: how long its source took to close."""
         self.last_event_s = habits.clock.now_s()
         self._habits = habits
         self._clock = habits.clock
@@ -128,7 +132,11 @@ class LiveRun:
 
     def _refused(self, trouble: StoreError) -> None:
         """Nothing can be shown any more, so nothing more is to be asked for."""
-        self.trouble = trouble
+        if trouble.trouble in ("fenced", "lost"):
+            # Others end it, or have: followers find that in the store.
+            self.lost = True
+        else:
+            self.trouble = trouble
         self.stop(Interrupted("store"))
 
     async def kept(self) -> None:
@@ -194,11 +202,14 @@ class LiveRun:
         return True
 
     def tick(self, now_s: float) -> None:
-        if self._asked is not None and now_s - self._asked_s > self._habits.unwind_s:
+        # A user's own agent may have been given a time of its own.
+        unwind_s = getattr(self._source, "unwind_s", None)
+        if self._asked is not None and now_s - self._asked_s > (unwind_s or self._habits.unwind_s):
             self._abandoned.set()
 
     async def _main(self, make_source: MakeSource) -> None:
         """The outermost frame of a run: whatever goes wrong in it, the run has an ending."""
+        CURRENT.set(self.run)
         try:
             end = await self._pump(make_source)
             self._closed = True
@@ -236,6 +247,8 @@ class LiveRun:
             work.add_done_callback(_retrieve)
             assert self._asked is not None
             return Ended(self._asked)
+        if self._asked is not None:
+            self.stopped_in_s = self._clock.now_s() - self._asked_s
         return self._end_of(work)
 
     def _end_of(self, work: asyncio.Task[Ended | Suspended]) -> Ended | Suspended:
@@ -320,9 +333,10 @@ class LiveRun:
             try:
                 result = await write()
             except StoreError as error:
-                self.trouble = error
                 if error.trouble in ("fenced", "lost"):
+                    self.trouble = None
                     return None
+                self.trouble = error
                 self._tell()
                 await self._clock.sleep(_RETRY_S)
             else:

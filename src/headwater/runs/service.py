@@ -18,6 +18,7 @@ from headwater.lifecycle import RunState
 from headwater.records import Run, StopRequest
 from headwater.runs.follow import Follower, GoneError, follow
 from headwater.runs.live import Habits, LiveRun, MakeSource
+from headwater.runs.observing import ids
 from headwater.runs.recover import end_abandoned, end_idle, resumed
 from headwater.store.results import Ending, EndLost, EndStands, Missing, Queued, Start, Started, StartResult
 
@@ -66,6 +67,8 @@ class Runs:
         """Running and ours by the store's account, with nobody here who has them; as of the last look."""
         self._unwatch = self._store.watch_orders(self._on_order)
         self._draining = False
+        self.fenced = asyncio.Event()
+        """Another worker has declared this one dead: nothing can be kept here any more."""
 
     # ---------------------------------------------------------------- opening
 
@@ -149,9 +152,9 @@ class Runs:
         if started is not None:
             self._take_up(await resumed(self._habits, started.run))
 
-    def running(self, owner: str) -> int:
-        """How many of this owner's this worker has."""
-        return sum(live.run.owner == owner for live in self._live.values())
+    def running(self, owner: str | None = None) -> int:
+        """How many this worker has: of this owner, or in all."""
+        return len(self._live) if owner is None else sum(live.run.owner == owner for live in self._live.values())
 
     def _begin(self, run: Run, make_source: MakeSource | None = None) -> LiveRun:
         return self._take_up(LiveRun(run, self._habits), make_source)
@@ -173,6 +176,8 @@ class Runs:
         if self._live.get(live.run.id) is live:
             del self._live[live.run.id]
             self._unfollowed_since_s.pop(live.run.id, None)
+        if live.run.outcome is not None and not live.lost:
+            self._habits.observer.ended(live.run, live.stopped_in_s)
         if live.suspended:
             self._spawn(self._safely(lambda: self.wake(live.run.id)))
 
@@ -271,6 +276,8 @@ class Runs:
         elif run.state is not RunState.RUNNING:
             # Nobody has it: whoever comes first ends it.
             result = await end_idle(self._habits, run, Stopped(reason))
+            if isinstance(result, EndStands):
+                self._habits.observer.ended(result.run, None)
             if isinstance(result, EndStands) and result.next is not None:
                 self._begin(result.next.run)
             elif isinstance(result, EndLost) and (begun := self._live.get(run.id)) is not None:
@@ -331,7 +338,9 @@ class Runs:
             _log.warning("the store: %s", error)
             return
         # Others have ended our runs, or will: what they cost must not go on.
-        _log.error("%s. Its %d runs are closed.", error, len(self._live))
+        if not self.fenced.is_set():
+            _log.error("%s. Its %d runs are closed.", error, len(self._live))
+        self.fenced.set()
         for live in list(self._live.values()):
             live.stop(Interrupted("crash"))
 
@@ -368,7 +377,7 @@ class Runs:
                 live.stop(Stopped(run.stop.reason))
             elif run.id in self._orphans & orphans:
                 # Its start or its turn was kept, and the answer to that was lost on the way to us.
-                _log.warning("%s is running, and nobody has it: it is ended", run.id)
+                _log.warning("%s is running, and nobody has it: it is ended", run.id, extra=ids(run))
                 await self._end_abandoned(run)
         self._orphans = orphans
         self._early_orders &= orphans
@@ -380,10 +389,13 @@ class Runs:
         except (StoreError, ValueError) as error:
             if isinstance(error, StoreError) and error.trouble not in ("corrupt", "newer"):
                 raise
-            _log.error("the log of %s can't be read; it is ended without what it said", run.id, exc_info=error)
+            message = "the log of %s can't be read; it is ended without what it said"
+            _log.error(message, run.id, exc_info=error, extra=ids(run))
             result = await self._store.end(Ending(run_id=run.id, outcome=Interrupted("crash")))
-        if isinstance(result, EndStands) and result.next is not None:
-            self._begin(result.next.run)
+        if isinstance(result, EndStands):
+            self._habits.observer.recovered(result.run)
+            if result.next is not None:
+                self._begin(result.next.run)
 
     async def _tidy_now_and_then(self) -> None:
         await self._safely(self._tidy)

@@ -65,6 +65,7 @@ class ResponsesRoutes:
         encoder: Encoder = stored.encoder()
         if had:
             encoder = After(encoder, had)
+            self._services.metrics.resumed("responses")
         answer: Answer = Streamed(responses, stored.head, encoder, refusable=False)
         stream = Stream(
             outlet_of(scope),

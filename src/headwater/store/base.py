@@ -8,7 +8,7 @@ that this can't be known.
 Nothing here says how: no SQL, no file, no clock but the one that came in.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
 from headwater.records import (
@@ -75,6 +75,9 @@ class RunStore(Protocol):
         was not told yet. Entries that are refused are not tried again: `end` takes them with its tail. Raises
         `StoreError` if the run is not this worker's, `ValueError` if an entry is missing before these.
         """
+
+    def watch_commits(self, told: Callable[[float], None]) -> None:
+        """`told` how many seconds each commit of what was appended took. One at a time is told."""
 
     async def end(self, ending: Ending) -> EndResult:
         """The rest of the log, the outcome, the messages, the notices and the next of the queue: all or nothing.
@@ -198,8 +201,11 @@ class WorkerStore(Protocol):
 
     async def workers(self) -> tuple[Worker, ...]: ...
 
-    async def fence_dead(self) -> tuple[Worker, ...]:
-        """Declare dead whoever is: by an OS lock where there is one, else by a lease. They can write nothing more."""
+    async def fence_dead(self, known: Collection[str] = ()) -> tuple[Worker, ...]:
+        """Declare dead whoever is: by an OS lock where there is one, else by a lease. They can write nothing more.
+
+        `known`: whose processes are known to have ended.
+        """
 
     async def abandoned(self) -> tuple[Run, ...]:
         """Running, and their worker is fenced: to be ended by whoever finds them."""

@@ -134,6 +134,8 @@ def following(streams: OpenStreams) -> tuple[Endpoint, ...]:
         after = _last_event_id(call, query.after)
         if (no := await _gap(call, run_id, after)) is not None:
             return no
+        if after >= 0:
+            call.services.metrics.resumed("native")
         server = call.services.settings.server
         return EventStream(streams, server.heartbeat_s, one_run(call.services, call.owner, run_id, after))
 
@@ -149,6 +151,8 @@ def following(streams: OpenStreams) -> tuple[Endpoint, ...]:
                 if not ended:
                     continue
             del cursors[run_id]
+        if any(after >= 0 for after in cursors.values()):
+            call.services.metrics.resumed("native")
         heartbeat_s = call.services.settings.server.heartbeat_s
         return EventStream(streams, heartbeat_s, ManyRuns(call.services, call.owner, cursors, gone).work)
 
@@ -228,6 +232,9 @@ async def approve(call: Call, body: ApprovalIn) -> Reply:
     asked = await _asked(call, run_id, call_id)
     if asked is None:
         raise not_found("call that waits for an answer")
+    run = await call.services.store.run(call.owner, run_id)
+    if run is None or run.outcome is not None:
+        raise Refusal("The run has ended: nothing waits for an answer any more.", status=409, code="run_ended")
     if asked.arguments_digest != body.arguments_digest:
         message = "The call has other arguments than those that were shown."
         raise Refusal(message, status=409, code="arguments_changed", facts={"arguments_digest": asked.arguments_digest})
