@@ -67,7 +67,6 @@ class LiveRun:
         self.reader: object = None
         """Who follows it, if it is not recorded."""
         self.upstream_closed: bool | Literal["unknown"] = True
-        self.last_event_s = habits.clock.now_s()
         self._habits = habits
         self._clock = habits.clock
         self._store = habits.store
@@ -83,6 +82,7 @@ class LiveRun:
         self._work: asyncio.Task[Ended | Suspended] | None = None
         self._abandoned = asyncio.Event()
         self._told: list[Callable[[], None]] = []
+        self._pour: Callable[[Sequence[Event]], None] | None = None
         self.task: asyncio.Task[None]
 
     def begin(self, make_source: MakeSource) -> None:
@@ -94,10 +94,16 @@ class LiveRun:
         if self._closed:
             # Of a source that was given up, and goes on all the same (C30).
             return
-        self.last_event_s = now_s = self._clock.now_s()
         if self._first_token_at is None and self.fold.delivered_anything:
             self._first_token_at = self._clock.unix_s()
-        self.log.append(events, (now_s - self._zero_s) * 1000)
+        if self._pour is not None:
+            self.log.skip(len(events))
+            try:
+                self._pour(events)
+            except Exception as error:
+                report(self._pour, error)
+            return
+        self.log.append(events, (self._clock.now_s() - self._zero_s) * 1000)
         if self.run.recorded:
             self._hand_over()
         else:
@@ -137,6 +143,11 @@ class LiveRun:
                 self._told.remove(told)
 
         return leave
+
+    def pour(self, into: Callable[[Sequence[Event]], None] | None) -> None:
+        """What comes goes to the one who follows a run that no store has, at once and past the log; but for its end."""
+        assert not self.run.recorded
+        self._pour = into
 
     @property
     def followers(self) -> int:
