@@ -34,8 +34,9 @@ class Answers:
     async def asking(self, run: Run, request: Request, model: Model) -> Source:
         """The same where the request is at hand: no store has it if the run is not recorded. Raises `CallerError`."""
         if run.session_id is None:
-            earlier = await self._earlier(run)
-            return turn(run, model, replace(request, messages=(*earlier, *request.messages)))
+            if earlier := await self._earlier(run):
+                request = replace(request, messages=(*earlier, *request.messages))
+            return turn(run, model, request)
         built = await self._sessions.context(run, request, model.context_tokens)
         if isinstance(built, Missing):
             raise CallerError("The session was deleted.", status=404, code="not_found")

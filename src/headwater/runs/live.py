@@ -80,7 +80,8 @@ class LiveRun:
         self._paused = False
         self._source: Source | None = None
         self._work: asyncio.Task[Ended | Suspended] | None = None
-        self._abandoned = asyncio.Event()
+        self._over: asyncio.Future[None] | None = None
+        """While the source is waited for: it is done, or was given up."""
         self._told: list[Callable[[], None]] = []
         self._pour: Callable[[Sequence[Event]], None] | None = None
         self.task: asyncio.Task[None]
@@ -189,7 +190,11 @@ class LiveRun:
 
     def tick(self, now_s: float) -> None:
         if self._asked is not None and now_s - self._asked_s > self._habits.unwind_s:
-            self._abandoned.set()
+            self._wake()
+
+    def _wake(self, *_: object) -> None:
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
 
     async def _main(self, make_source: MakeSource) -> None:
         """The outermost frame of a run: whatever goes wrong in it, the run has an ending."""
@@ -243,9 +248,10 @@ class LiveRun:
 
     async def _done(self, work: asyncio.Task[Ended | Suspended]) -> bool:
         """False: it was told to stop, was given its time, and goes on all the same."""
-        given_up = asyncio.create_task(self._abandoned.wait())
-        await asyncio.wait({work, given_up}, return_when=asyncio.FIRST_COMPLETED)
-        given_up.cancel()
+        # Not `asyncio.wait`: that takes a task more, for each run.
+        self._over = asyncio.get_running_loop().create_future()
+        work.add_done_callback(self._wake)
+        await self._over
         return work.done()
 
     async def _drive(self, make_source: MakeSource) -> Ended | Suspended:
