@@ -3,38 +3,54 @@ PYTHON ?= python3
 PORT ?=
 VENV := .venv
 BIN := $(VENV)/bin
-IMPURE := */upstream/*,*/runs/*,*/store/*,*/simulate/*,*/agent/*,*/server/*,*/cli/*,*/testing/*,*/client.py,*/streams.py
+IMPURE := */upstream/*,*/runs/*,*/store/*,*/simulate/*,*/agent/*,*/server/*,*/cli/*,*/testing/*,*/client/*,*/streams.py
 
-.PHONY: run test check bench soak docs clean
+PAGE := src/headwater/server/page/index.html
+WEB := $(shell find web/src web/public -type f) web/index.html web/vite.config.ts web/tsconfig.json
+# Tests of what runs as processes of their own, where no line is counted: without the tracer they take half the time.
+APART := $(wildcard tests/server tests/server_native tests/cli tests/page tests/test_serve.py)
+# Three on two cores: a good part of the time is waiting.
+PYTEST := pytest -n 3 --dist worksteal
 
-run: $(VENV)/.run
+.PHONY: run page test check bench soak screenshots docs clean
+
+run: $(VENV)/.run $(PAGE)
 	@$(BIN)/headwater serve $(if $(PORT),--port $(PORT)) || [ $$? -eq 130 ]
 
-test: $(VENV)/.dev
+# What is served at `/`, built into the package.
+page: $(PAGE)
+
+test: $(VENV)/.dev $(PAGE)
 	@$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 2 --dist worksteal
+	$(BIN)/coverage run -m $(PYTEST) tests $(APART:%=--ignore=%)
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=99
 	@# All that is pure has no excuse.
 	@$(BIN)/coverage report --fail-under=100 --omit='$(IMPURE)' > /dev/null || $(BIN)/coverage report --omit='$(IMPURE)' --fail-under=100
+	$(BIN)/$(PYTEST) $(APART)
 
-check: $(VENV)/.dev
+check: $(VENV)/.dev web/node_modules/.made
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy src tests bench docs examples
+	.ci/npm run check
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.dev $(PAGE)
 	$(BIN)/python -m bench
 
 # The same kills as in `make test`, ten times as many.
 soak: $(VENV)/.dev
 	HEADWATER_KILLS=200 $(BIN)/python -m pytest tests/runs/test_kill.py
 
+# The pictures in the README, from the page as it is now.
+screenshots: $(VENV)/.dev $(PAGE)
+	$(BIN)/python -m docs.screenshots
+
 docs: $(VENV)/.dev
 	$(BIN)/python -m docs.generate
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) web/node_modules src/headwater/server/page
 
 # Touched only once there is a whole environment: one that was interrupted is made anew.
 $(VENV)/.made:
@@ -56,3 +72,13 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing Headwater and its development tools into $(VENV) (once)…"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	@touch $@ $(VENV)/.run
+
+web/node_modules/.made: $(VENV)/.made web/package.json web/package-lock.json
+	@echo "Installing what the page is built with into web/node_modules (once)…"
+	@.ci/npm ci --silent --no-progress
+	@touch $@
+
+$(PAGE): web/node_modules/.made $(WEB)
+	@echo "Building the page…"
+	@.ci/npm run --silent build -- --logLevel warn
+	@touch $@

@@ -55,6 +55,9 @@ class Nobody:
     def take(self, events: Sequence[Event]) -> None:
         self.count += len(events)
 
+    async def kept(self) -> None:
+        """At once."""
+
 
 async def read_by_headwater(port: int, load: Load) -> None:
     settings = Settings(upstreams={"up": UpstreamSettings(base_url=f"http://127.0.0.1:{port}/v1", list_models=False)})

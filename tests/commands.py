@@ -11,7 +11,10 @@ NOTHING_HERE = Path(__file__).parent / "wire"
 
 
 def start(
-    *arguments: str, folder: Path = NOTHING_HERE, environ: Mapping[str, str] | None = None
+    *arguments: str,
+    folder: Path = NOTHING_HERE,
+    environ: Mapping[str, str] | None = None,
+    stdin: int = subprocess.DEVNULL,
 ) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", "from headwater.cli import main; main()", *arguments]
     # Paths in it may be relative to where the tests were started.
@@ -20,7 +23,7 @@ def start(
     # Nothing is left behind; a test that wants a file says which.
     variables.setdefault("HEADWATER_STORE__URL", "memory:")
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=variables
+        command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=variables
     )
 
 
@@ -29,5 +32,5 @@ def finished(
 ) -> tuple[int, str, str]:
     """Its exit code, and what it wrote."""
     with start(*arguments, folder=folder, environ=environ) as process:
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=60)
         return process.returncode, out, err

@@ -3,6 +3,7 @@
 import re
 import signal
 import subprocess
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,9 +23,9 @@ def served(
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
-            match = re.search(r"http://127\.0\.0\.\d:\d+", line)
+            match = re.search(r"http://(?:127\.0\.0\.\d|0\.0\.0\.0):\d+", line)
             assert match, line
-            yield match[0], process
+            yield match[0].replace("0.0.0.0", "127.0.0.1"), process
         finally:
             process.kill()
 
@@ -50,11 +51,50 @@ def test_a_port_in_use_is_said_in_words() -> None:
         assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.com"])
-def test_a_public_address_is_refused(host: str) -> None:
-    code, _, err = finished("serve", "--host", host)
-    assert code == 2
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_a_public_address_is_refused_without_a_key_with_what_to_do(host: str) -> None:
+    code, out, err = finished("serve", "--host", host, "--port", "0")
+    assert (code, out) == (2, "")
     assert "only loopback is safe" in err
+    assert "headwater keys create" in err
+
+
+def test_a_name_that_is_not_this_machines_is_said_in_words() -> None:
+    code, _, err = finished("serve", "--host", "example.invalid", "--port", "0")
+    assert code == 1
+    assert "can't listen on example.invalid" in err
+
+
+def test_with_a_key_in_the_file_a_public_address_is_served_and_the_key_needed(tmp_path: Path) -> None:
+    config = '[server]\nhost = "0.0.0.0"\n[[server.keys]]\nowner = "ann"\nkey = "env:A_KEY"\n'
+    (tmp_path / "headwater.toml").write_text(config)
+    with served("--port", "0", folder=tmp_path, environ={"A_KEY": "k" * 20}) as (url, _):
+        assert status_of(url, "/api/me") == 401
+        assert status_of(url, "/v1/models") == 401
+        assert status_of(url, "/v1/models", "k" * 20) == 200
+
+
+def test_with_a_key_in_the_store_a_public_address_is_served_and_the_key_needed(tmp_path: Path) -> None:
+    environ = {"HEADWATER_STORE__URL": f"sqlite:{tmp_path / 'h.db'}"}
+    assert finished("serve", "--host", "0.0.0.0", "--port", "0", environ=environ)[0] == 2
+    code, key, _ = finished("keys", "create", "ann", environ=environ)
+    assert code == 0
+    with served("--host", "0.0.0.0", "--port", "0", environ=environ) as (url, _):
+        assert status_of(url, "/v1/models") == 401
+        assert status_of(url, "/v1/models", key.strip()) == 200
+    [key_id] = [line.split()[0] for line in finished("keys", "list", environ=environ)[1].splitlines()]
+    assert finished("keys", "revoke", key_id, environ=environ)[0] == 0
+    with served("--host", "0.0.0.0", "--port", "0", environ=environ) as (url, _):
+        assert status_of(url, "/v1/models", key.strip()) == 401
+
+
+def status_of(url: str, path: str, key: str | None = None) -> int:
+    headers = {} if key is None else {"authorization": f"Bearer {key}"}
+    try:
+        return int(urllib.request.urlopen(urllib.request.Request(f"{url}{path}", headers=headers), timeout=10).status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
 
 
 def test_the_version() -> None:

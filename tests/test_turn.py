@@ -248,7 +248,7 @@ def test_odd_values_anywhere_give_an_outcome_and_events_that_can_be_kept(dialect
 @each_dialect
 @pytest.mark.parametrize("piece", [b"x" * 497, b"\n", b"data: x\n", b"data: ", b" ", b"{", b"\r", b": x\n"])
 def test_an_endless_answer_takes_no_more_memory_than_the_limit(dialect: str, piece: bytes) -> None:
-    limit_bytes = 400_000
+    limit_bytes = 200_000
     reader = TurnReader(
         DIALECTS[dialect].decoder("call"),  # type: ignore[index]
         Accumulator(),
@@ -257,15 +257,15 @@ def test_an_endless_answer_takes_no_more_memory_than_the_limit(dialect: str, pie
     )
     tracemalloc.start()
     try:
-        for _ in range(10 * limit_bytes // 500):
+        for _ in range(4 * limit_bytes // 500):
             reader.feed(piece * (500 // len(piece)))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert reader.closed
     # A growing buffer may be half empty, and is held twice while it moves; others allocate meanwhile, too.
-    # Ten times the limit was fed.
-    assert peak < 5 * limit_bytes
+    # Four times the limit was fed, in many small pieces.
+    assert peak < 3.5 * limit_bytes
     assert isinstance(reader.end("clean").outcome, Failed)
 
 

@@ -109,6 +109,7 @@ class Accumulator:
         "_settled_usage",
         "_turn",
         "_usage",
+        "approvals",
         "attempts",
         "calls",
         "notices",
@@ -120,6 +121,8 @@ class Accumulator:
         self.started: RunStarted | None = None
         self.attempts: list[Attempt] = []
         self.notices: list[Notice] = []
+        self.approvals: dict[str, ApprovalAsked | ApprovalGiven] = {}
+        """By the call's id: what was asked, and once there is one, the answer."""
         self.calls: list[Call] = []
         """All of the run, in order; those of this turn are the last `turn_calls`."""
         self.outcome: Outcome | None = None
@@ -140,6 +143,11 @@ class Accumulator:
             _APPLY[type(event)](self, event)
 
     # ------------------------------------------------------------- reading
+
+    @property
+    def turn(self) -> int:
+        """Counts model messages, from 0."""
+        return self._turn
 
     @property
     def turn_calls(self) -> list[Call]:
@@ -280,9 +288,11 @@ class Accumulator:
 
     def _on_approval(self, event: ApprovalAsked) -> None:
         self._by_id[event.call_id].state = "waiting"
+        self.approvals[event.call_id] = event
 
     def _on_approved(self, event: ApprovalGiven) -> None:
         self._by_id[event.call_id].state = "asked"
+        self.approvals[event.call_id] = event
 
     def _on_ended(self, event: RunEnded) -> None:
         self.outcome = event.outcome

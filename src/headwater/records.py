@@ -130,6 +130,8 @@ class Session(Struct, frozen=True, kw_only=True, omit_defaults=True):
     queue_paused: bool = False
     """The run before did not complete: what is queued waits for a person."""
     forked_from: str | None = None
+    approved: tuple[str, ...] = ()
+    """Tools that a person has said yes to for all of it."""
 
 
 class SessionMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -37,6 +37,9 @@ class Sink(Protocol):
     def take(self, events: Sequence[Event]) -> None:
         """What one read has brought, already applied to `fold`. Not to be called once `run` is over."""
 
+    async def kept(self) -> None:
+        """Until all that was taken so far is committed. What can't be kept ends the run, and so cancels this."""
+
 
 def emit(sink: Sink, *events: Event) -> None:
     mended = [_mended(event) for event in events]

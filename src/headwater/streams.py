@@ -23,9 +23,9 @@ from headwater.agent.own import Agent, OwnAgent, Said
 from headwater.clock import Clock, SystemClock
 from headwater.conversation import Message, Request, Text, User
 from headwater.errors import CallerError
-from headwater.events import Entry, Outcome, encode_entry, make_id, wire_name
+from headwater.events import Entry, Outcome, make_id
 from headwater.records import Run
-from headwater.runs.follow import Follower
+from headwater.runs.follow import Follower, frame
 from headwater.runs.live import Habits, MakeSource
 from headwater.runs.service import Patience, Runs, StopAnswer
 from headwater.sessions.sessions import Sessions
@@ -229,10 +229,6 @@ async def _framed(follower: Follower, heartbeat_s: float) -> AsyncGenerator[byte
                 continue
             if not entries:
                 return
-            yield b"".join(map(_frame, entries))
+            yield b"".join(map(frame, entries))
     finally:
         follower.leave()
-
-
-def _frame(entry: Entry) -> bytes:
-    return sse.encode(encode_entry(entry), event=wire_name(entry.event), id=entry.seq)

@@ -84,6 +84,10 @@ def test_a_value_of_the_wrong_kind_is_told_what_it_must_be(line: str, what: str)
         ("server = 1", "server: must be a table, not 1."),
         ("upstreams = 1", "upstreams: must be a table of names (a table), not 1."),
         ("models = 1", "models: must be a list (a table), not 1."),
+        (
+            upstream() + "headers.x = true",
+            'upstreams.up.headers.x: must be a text, "env:NAME" or "file:PATH", not true or false.',
+        ),
         (upstream(record=1), "upstreams.up.record: must be true or false, not 1."),
         (
             upstream(headers=1),

@@ -12,6 +12,7 @@ from headwater.accumulate import Accumulator
 from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
 from headwater.dialects import endings, responses
 from headwater.dialects.base import Head
+from headwater.dialects.responses.encode import ResponsesEncoder
 from headwater.errors import CallerError
 from headwater.events import (
     AttemptStarted,
@@ -154,6 +155,17 @@ def test_an_answer_in_one_piece_has_its_outcomes_status(outcome: Outcome, delive
         [call] = response["output"]
         assert call["status"] == "incomplete"
         assert response == {**last, "output": [call]}
+
+
+@every_start
+def test_an_answer_that_goes_on_is_shown_as_far_as_it_has_come(delivered: list[Event]) -> None:
+    encoder = ResponsesEncoder(HEAD)
+    for event in delivered:
+        encoder.encode(event)
+    response = msgspec.json.decode(encoder.so_far())
+    validate_response(response)
+    assert response["status"] == "in_progress"
+    assert len(response["output"]) == (1 if delivered else 0)
 
 
 def test_a_refusal_of_ours_has_the_dialects_shape() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from headwater.agent.agents import Agents
 from headwater.clock import SystemClock
 from headwater.config.settings import ModelSettings, Settings, UpstreamSettings
 from headwater.conversation import Message, Request, System, Text, Tool, User
@@ -61,7 +62,8 @@ async def chat(**model: Any) -> AsyncIterator[Chat]:
         upstreams = Upstreams(settings, clock, Path("unused"))
         store = await open_memory(MemoryDatabase(), address="", clock=clock, entropy=os.urandom)
         sessions = Sessions(store, clock, new_id)
-        runs = Runs(Habits(store=store, clock=clock, make_id=new_id), Answers(store, sessions, upstreams))
+        answers = Answers(store, sessions, upstreams, Agents(settings, upstreams, store, clock))
+        runs = Runs(Habits(store=store, clock=clock, make_id=new_id), answers)
         await runs.open()
         try:
             yield Chat(simulator, runs, sessions)

@@ -183,7 +183,7 @@ class TestUnrecorded:
             loop = asyncio.get_running_loop()
             handler = loop.get_exception_handler()
             loop.set_exception_handler(lambda _, context: broken.append(context["exception"]))
-            follower.pour(lambda events: [].remove(events[0]))
+            follower.pour(lambda events: list[Event]().remove(events[0]))
             puppet.say("lost on the way")
             loop.set_exception_handler(handler)
             assert [type(error) for error in broken] == [ValueError]

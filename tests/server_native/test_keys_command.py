@@ -32,7 +32,13 @@ async def test_a_key_that_is_made_is_let_in_until_it_is_revoked(tmp_path: Path) 
     async with served(settings_of(url)) as server:
         assert (await server.get("/api/me")).status == 401
         me = (await server.get("/api/me", key=key)).json
-        assert me == {"owner": "ann", "scopes": ["chat", "admin"], "models": ["*"], "key_id": key_id}
+        assert me == {
+            "owner": "ann",
+            "scopes": ["chat", "admin"],
+            "models": ["*"],
+            "key_id": key_id,
+            "default_model": None,
+        }
         code, listed, _ = await keys(url.reveal(), "list")
         assert (code, key in listed, "laptop" in listed, key_id in listed) == (0, False, True, True)
         assert await keys(url.reveal(), "revoke", key_id) == (0, "", "")

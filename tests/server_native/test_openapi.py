@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,16 @@ async def test_it_is_served_and_a_page_lists_all(server: Served) -> None:
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     for one in table(OpenStreams()):
         assert one.path in page.body.decode()
-    assert b"://" not in page.body
+    # Each type is explained once, and every link goes somewhere.
+    html = page.body.decode()
+    links = set(re.findall(r"href=#(\w+)", html))
+    assert links <= set(re.findall(r"id=(\w+)", html))
+    assert "RunShape" in links
+    assert "<td><code class=needed>q</code>" in html
+    # Nothing is fetched from anywhere, and nothing is run.
+    assert "://" not in html
+    assert "<script" not in html
+    assert "default-src 'none'" in page.headers["content-security-policy"]
 
 
 # Streams don't end; they have tests of their own.

@@ -43,6 +43,7 @@ OWN: dict[tuple[str, str], Any] = {
     ("GET", "/api/sessions/search"): "?q=secret",
     ("GET", "/api/events"): "?runs={run_id}:-1",
     ("GET", "/api/me"): None,
+    ("GET", "/metrics"): None,
     ("POST", "/api/runs"): {"input": "x", "model": "fast", "session_id": "{session_id}"},
     ("POST", "/api/sessions"): {"id": "{session_id}"},
     ("POST", "/api/groups"): {"models": ["fast"], "content": "x", "parts": [{"type": "image", "blob": "{hash}"}]},

@@ -244,14 +244,20 @@ async def test_images_come_from_where_they_are_kept(desk: Desk) -> None:
 
 
 async def test_a_title_is_made_once_and_a_persons_own_stays(desk: Desk) -> None:
+    async def title() -> str | None:
+        session = await desk.store.session("ann", "s")
+        assert session is not None
+        return session.title
+
     await desk.store.create_session(Session(id="s", owner="ann", created_at=0.0, updated_at=0.0))
-    assert await desk.sessions.entitle("ann", "s") is None
+    assert await title() is None
     await desk.talk("What is a river?", TextDelta("one"))
-    titled = await desk.sessions.entitle("ann", "s")
-    assert isinstance(titled, Session)
-    assert titled.title == "What is a river?"
+    assert await title() == "What is a river?"
+    await desk.talk("And what is a lake?", TextDelta("two"))
+    assert await title() == "What is a river?"
     await desk.store.change_session("ann", "s", SessionChange(title="Rivers"))
-    assert await desk.sessions.entitle("ann", "s") is None
+    await desk.talk("And a sea?", TextDelta("three"))
+    assert await title() == "Rivers"
 
 
 async def test_it_can_be_taken_away(desk: Desk) -> None:
@@ -277,7 +283,6 @@ async def test_what_is_not_there_is_missing(desk: Desk) -> None:
     assert await sessions.edited(desk.run(), NOTHING, "m") == Missing("message")
     assert await sessions.regenerated(desk.run(), NOTHING, "m") == Missing("message")
     for owner, session_id in (("ann", "none"), ("bob", "s")):
-        assert await sessions.entitle(owner, session_id) == Missing("session")
         assert await sessions.view(owner, session_id) == Missing("session")
         assert await sessions.export(owner, session_id, "md") == Missing("session")
         assert await sessions.turn_to(owner, session_id, "m") == Missing("session")

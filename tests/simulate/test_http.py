@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 
 import pytest
 
@@ -124,7 +125,7 @@ async def test_bytes_are_cut_anywhere_and_stay_the_same(simulator: Simulator, di
     ):
         simulator.script("m", Answer(id="x", text="«Grüße»", writes=writes))
         received = await ask(simulator, "m", dialect)
-        assert received.body == whole.body
+        assert timeless(received.body) == timeless(whole.body)
         if writes.framing == "close":
             assert "transfer-encoding" not in received.headers
         else:
@@ -132,7 +133,12 @@ async def test_bytes_are_cut_anywhere_and_stay_the_same(simulator: Simulator, di
             assert max(map(len, received.chunks)) <= largest
     simulator.script("m", Answer(id="x", text="«Grüße»", writes=Writes(seed=3)))
     first, second = [(await ask(simulator, "m", dialect)).chunks for _ in range(2)]
-    assert first == second
+    assert [len(chunk) for chunk in first] == [len(chunk) for chunk in second]
+
+
+def timeless(body: bytes) -> bytes:
+    """A second may pass between two answers, and answers tell when they were made."""
+    return re.sub(rb'"created(_at)?":\d+', b'"created":0', body)
 
 
 async def test_several_tokens_in_one_write(simulator: Simulator) -> None:

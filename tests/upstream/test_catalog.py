@@ -183,10 +183,10 @@ async def test_an_unknown_name_is_refused_with_what_was_probably_meant(name: str
 async def test_a_name_like_no_other_is_refused_with_those_there_are() -> None:
     catalog = Catalog(settings(), Upstreams())
     assert (await refused(catalog, "zzz")).message == (
-        "There is no model 'zzz'. There are: demo/echo, demo/story, demo/think, demo/tools, demo/flaky."
+        "There is no model 'zzz'. There are: demo/echo, demo/story, demo/think, demo/tools, demo/flaky, demo/agent."
     )
     catalog = Catalog(settings(*(model(f"m{n}", "demo") for n in range(30))), Upstreams())
-    assert "m19 and 15 more" in (await refused(catalog, "zzz")).message
+    assert "m19 and 16 more" in (await refused(catalog, "zzz")).message
 
 
 async def test_a_name_that_several_have_is_refused_with_the_choices() -> None:
@@ -243,7 +243,7 @@ async def test_all_names_are_listed_but_for_models_that_do_not_talk() -> None:
     await catalog.refresh(0)
     entries = {entry.name: entry for entry in catalog.entries()}
     assert list(entries)[:3] == ["fast", "openai/gpt-5", "openai/gpt-5-mini"]
-    assert list(entries)[-5:] == [f"demo/{name}" for name in demo.MODELS]
+    assert list(entries)[-6:] == [f"demo/{name}" for name in demo.MODELS]
     assert not any("embedding" in name for name in entries)
     assert (entries["openai/gpt-5"].owned_by, entries["openai/gpt-5"].created) == ("system", 5)
     assert entries["local/shared"].owned_by == "local"

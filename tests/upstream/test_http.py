@@ -371,7 +371,7 @@ async def test_what_the_head_told_is_kept_with_the_attempt() -> None:
 
 async def test_a_reader_that_is_behind_holds_the_upstream_up() -> None:
     async with asking() as up:
-        up.simulator.script("m", Answer(tokens=200_000, writes=Writes(tokens=50)))
+        up.simulator.script("m", Answer(tokens=100_000, writes=Writes(tokens=50)))
         turn = up.model.turn(HELLO, call_id_prefix="call_")
         task = asyncio.create_task(turn.run(up.heard))
         await asyncio.wait_for(up.heard.first.wait(), 10)
@@ -384,7 +384,7 @@ async def test_a_reader_that_is_behind_holds_the_upstream_up() -> None:
         assert len(up.heard.words) == seen
         turn.resume()
         assert (await task).outcome == Completed("stop")
-        assert len(up.heard.words) == 200_000
+        assert len(up.heard.words) == 100_000
         assert sent < up.simulator.requests[0].sent_bytes / 2
 
 

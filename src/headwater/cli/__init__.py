@@ -5,12 +5,22 @@ from typing import Annotated
 import typer
 
 import headwater
+from headwater.cli.backup import backup
+from headwater.cli.chat import attach, chat, stop
 from headwater.cli.config import config
 from headwater.cli.keys import keys
+from headwater.cli.runs import events, models, runs
 from headwater.cli.serve import serve
+from headwater.cli.sessions import sessions
 from headwater.cli.simulate import simulate
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="A streaming server for LLM chat and agents.")
+# Plain help: with rich's boxes it takes three times as long, and forty columns are not enough for it.
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="A streaming server for LLM chat and agents.",
+)
 
 
 def _print_version(wanted: bool) -> None:
@@ -29,7 +39,15 @@ def _root(
 
 
 app.command()(serve)
+app.command()(chat)
+app.command()(attach)
+app.command()(stop)
+app.command()(runs)
+app.command()(events)
+app.add_typer(sessions, name="sessions")
+app.command()(models)
 app.command()(simulate)
+app.command()(backup)
 app.add_typer(config, name="config")
 app.add_typer(keys, name="keys")
 

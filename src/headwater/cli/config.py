@@ -21,16 +21,22 @@ config = typer.Typer(no_args_is_help=True, help="What is set, where it comes fro
 
 def load_or_exit(named: Path | None, flags: Sequence["Flag"] = ()) -> "Loaded":
     """The settings; or what is wrong with them on stderr, and exit code 2."""
-    from headwater.config.load import find_file, load
     from headwater.errors import ConfigError
 
-    file = find_file(named, folder=Path(), environ=os.environ, platform=sys.platform)
     try:
-        return load(file, environ=os.environ, flags=flags)
+        return load_settings(named, flags)
     except ConfigError as error:
         for problem in error.problems:
             typer.echo(f"headwater: {problem}", err=True)
         raise typer.Exit(2) from None
+
+
+def load_settings(named: Path | None, flags: Sequence["Flag"] = ()) -> "Loaded":
+    """Raises `ConfigError`."""
+    from headwater.config.load import find_file, load
+
+    file = find_file(named, folder=Path(), environ=os.environ, platform=sys.platform)
+    return load(file, environ=os.environ, flags=flags)
 
 
 @config.command()

@@ -8,7 +8,15 @@ from headwater.config.settings import AgentSettings, Settings
 from headwater.config.values import DEMO
 
 # What only the built-in loop understands, and what only a user's own agent does.
-_OF_THE_LOOP: Final = ("model", "system", "tools", "max_turns", "max_tokens", "approve", "approve_timeout_s")
+_OF_THE_LOOP: Final = (
+    "model",
+    "system",
+    "max_turns",
+    "max_tokens",
+    "budget_tokens",
+    "approve",
+    "approve_timeout_s",
+)
 _OF_PYTHON: Final = ("cleanup_timeout_s",)
 _DEFAULT: Final = AgentSettings()
 

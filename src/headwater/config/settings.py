@@ -79,9 +79,24 @@ class ServerSettings(Section, frozen=True, kw_only=True):
         PositiveCount, about("an unrecorded run's upstream is not read while its client is so far behind")
     ] = 256 * 1024
     max_body_bytes: Annotated[PositiveCount, about("of a request; more is refused")] = 32 * 1024 * 1024
+    request_timeout_s: Annotated[
+        PositiveSeconds, about("a request that is not whole by then, or never comes, is not waited for")
+    ] = 60.0
     trusted_proxies: Annotated[tuple[Name, ...], about("addresses or networks whose forwarding headers count")] = ()
     allowed_hosts: Annotated[tuple[Name, ...], about("names that it may be called by; none given: any")] = ()
     base_path: Annotated[str, about("the path under which a proxy serves it, e.g. `/headwater`")] = ""
+    cors_origins: Annotated[
+        tuple[Name, ...], about("other origins whose pages may ask, with a key: `https://app.example.com`")
+    ] = ()
+    log_format: Annotated[
+        Literal["auto", "json", "text"], about("`auto`: text on a terminal, else a line of JSON each")
+    ] = "auto"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], about("`info` has a line for each run that has ended")
+    ] = "info"
+    traces: Annotated[
+        bool, about("OpenTelemetry spans, sent as its own `OTEL_…` variables say; takes `headwater[otel]`")
+    ] = False
     keys: tuple[KeySettings, ...] = ()
 
 
@@ -161,8 +176,12 @@ class AgentSettings(Section, frozen=True, kw_only=True):
     tools: Annotated[tuple[Name, ...], about("names under `[mcp]`")] = ()
     max_turns: Annotated[PositiveCount, about("then it ends as incomplete")] = 20
     max_tokens: Annotated[PositiveCount | None, about("of one turn")] = None
+    budget_tokens: Annotated[
+        PositiveCount | None, about("read and written, over all turns; then it ends as incomplete")
+    ] = None
+    result_limit_chars: Annotated[PositiveCount, about("of one result; the rest is cut off, with a note")] = 50_000
     approve: Annotated[tuple[Name, ...], about("tools that wait for a person: `server.tool`, with `*`")] = ()
-    approve_timeout_s: Annotated[PositiveSeconds, about("for so long")] = 86_400.0
+    approve_timeout_s: Annotated[PositiveSeconds, about("for so long; then the answer is no")] = 86_400.0
     cleanup_timeout_s: Annotated[Seconds, about("for your own agent's cleanup when it is stopped")] = 10.0
 
 

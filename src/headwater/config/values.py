@@ -58,6 +58,10 @@ def _check_server(server: ServerSettings, problems: Problems) -> None:
         if not re.fullmatch(r"[A-Za-z0-9.*_-]+|\[[0-9a-fA-F:]+\]", host):
             fix = 'Write it like "chat.example.com", without http:// and without a port.'
             problems.add(("server", "allowed_hosts", number), "is no name of a host.", fix)
+    for number, origin in enumerate(server.cors_origins):
+        if not re.fullmatch(r"https?://([A-Za-z0-9._-]+|\[[0-9a-fA-F:]+\])(:\d+)?", origin):
+            fix = 'Write it like "https://app.example.com", as a browser does in `Origin`: without a path.'
+            problems.add(("server", "cors_origins", number), "is no origin.", fix)
     if server.base_path and not re.fullmatch(r"(/[A-Za-z0-9_.~-]+)+", server.base_path):
         problems.add(("server", "base_path"), "must begin with / and not end with one.", 'Write it like "/headwater".')
     for number, key in enumerate(server.keys):

@@ -21,7 +21,10 @@ STOP: Final = "headwater.stop"
 """Ours, in an opaque item's `type`: what an upstream said of the end of its answer that only its own dialect has."""
 
 NOT_CARRIED: Final = "not_carried"
-"""The code of a `Notice` that says what a pairing of dialects could not carry: it becomes a note in the answer."""
+"""The code of a `Notice` that says what a pairing of dialects could not carry."""
+
+NOTED: Final = frozenset((NOT_CARRIED, "context_trimmed"))
+"""The codes of what becomes a note in a client's answer (`headwater.notes`)."""
 
 
 class Head(Struct, frozen=True):

@@ -13,7 +13,9 @@ from msgspec.structs import replace
 
 from headwater.conversation import Assistant, Message, Text, ToolCall, ToolOutput, User
 
-UNKNOWN_OUTCOME: Final = "The outcome of this tool call is unknown: no result of it was recorded. It may have run."
+UNKNOWN: Final = "The outcome of this tool call is unknown"
+"""What is said of a call of which nobody knows how it went begins so."""
+UNKNOWN_OUTCOME: Final = f"{UNKNOWN}: no result of it was recorded. It may have run."
 FAILED_ORPHAN: Final = "This tool call, which is no longer part of the conversation, failed:"
 ORPHAN: Final = "The result of a tool call that is no longer part of the conversation:"
 NOTHING_SAID: Final = "(The conversation begins here.)"

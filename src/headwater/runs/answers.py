@@ -1,13 +1,18 @@
-"""What a model run asks, and of whom. Made once the session's lock is held: what was said before is all there."""
+"""What a run asks, and of whom: a model, or an agent.
+
+Made once the session's lock is held: what was said before is all there.
+"""
 
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from headwater.agent.agents import Agents
 from headwater.conversation import Assistant, Message, Request, System, ToolCall, ToolOutput
 from headwater.errors import CallerError
 from headwater.events import Completed, Notice
 from headwater.records import Run
+from headwater.sessions.context import Context
 from headwater.sessions.sessions import Sessions
 from headwater.source import Ended, Sink, Source, Suspended, emit
 from headwater.store.base import Store
@@ -17,31 +22,45 @@ from headwater.upstream.upstreams import Upstreams
 
 
 class Answers:
-    """A `MakeSource` for runs that ask a model."""
+    """A `MakeSource`."""
 
-    def __init__(self, store: Store, sessions: Sessions, upstreams: Upstreams) -> None:
+    def __init__(self, store: Store, sessions: Sessions, upstreams: Upstreams, agents: Agents) -> None:
         self._store = store
         self._sessions = sessions
         self.upstreams = upstreams
         """Those that the next run asks: another set once the configuration was read again."""
+        self.agents = agents
+        """Likewise."""
 
     async def __call__(self, run: Run) -> Source:
         """Raises `CallerError`."""
         body = await self._store.body(None, run.id)
         request = Request(()) if body is None or body.request is None else body.request
+        if run.agent is not None:
+            return await self._of_agent(run, run.agent, request)
         return await self.asking(run, request, await self.upstreams.model(run.model))
 
     async def asking(self, run: Run, request: Request, model: Model) -> Source:
         """The same where the request is at hand: no store has it if the run is not recorded. Raises `CallerError`."""
+        built = await self._told(run, request, model.context_tokens)
+        asked = turn(run, model, built.request, built.goes_on)
+        return asked if built.notice is None else Noted(asked, built.notice)
+
+    async def _of_agent(self, run: Run, name: str, request: Request) -> Source:
+        # By the same set to the end: another may come while the history is read.
+        agents = self.agents
+        return await agents.source(run, await self._told(run, request, await agents.window_tokens(name)))
+
+    async def _told(self, run: Run, request: Request, window_tokens: int | None) -> Context:
+        """The request, with what was said before it."""
         if run.session_id is None:
             if earlier := await self._earlier(run):
                 request = replace(request, messages=(*earlier, *request.messages))
-            return turn(run, model, request)
-        built = await self._sessions.context(run, request, model.context_tokens)
+            return Context(request)
+        built = await self._sessions.context(run, request, window_tokens)
         if isinstance(built, Missing):
             raise CallerError("The session was deleted.", status=404, code="not_found")
-        asked = turn(run, model, built.request, built.goes_on)
-        return asked if built.notice is None else Noted(asked, built.notice)
+        return built
 
     async def _earlier(self, run: Run) -> list[Message]:
         """What was said in the runs that this one follows, outside of sessions; the oldest first."""

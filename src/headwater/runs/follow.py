@@ -8,8 +8,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
+from headwater import sse
 from headwater.errors import StoreError
-from headwater.events import Entry, Event, RunEnded, decode_entry
+from headwater.events import Entry, Event, RunEnded, decode_entry, encode_entry, wire_name
 from headwater.runs.live import LiveRun
 from headwater.store.base import Store
 
@@ -164,3 +165,8 @@ async def follow(follower: Follower) -> AsyncIterator[Event]:
                 yield entry.event
     finally:
         follower.leave()
+
+
+def frame(entry: Entry) -> bytes:
+    """As native followers get it: the stored form, under its name and number."""
+    return sse.encode(encode_entry(entry), event=wire_name(entry.event), id=entry.seq)

@@ -20,6 +20,7 @@ from headwater.events import Event, Failed, Interrupted, Outcome, RunEnded, RunS
 from headwater.lifecycle import RunState
 from headwater.records import Run
 from headwater.runs.log import Log
+from headwater.runs.observing import CURRENT, Nobody, Observer
 from headwater.sessions.leavings import Left, answered_by, left
 from headwater.source import Ended, Source, Suspended, emit
 from headwater.store.base import Store
@@ -49,6 +50,7 @@ class Habits(Struct, frozen=True, kw_only=True):
     """For so long a source that was cancelled may clean up; then it is left to itself."""
     begin_next: Callable[[Started], None] = lambda _: None
     """The next run of a queue is this worker's, and running: nobody else will begin it."""
+    observer: Observer = Nobody()
 
 
 class LiveRun:
@@ -62,11 +64,15 @@ class LiveRun:
         """The store refuses: what followers are told until it takes the ending."""
         self.lost = False
         """It is not ours any more: what there is to know is in the store."""
+        self.suspended = False
+        """It waits for somebody, and is no worker's."""
         self.take_next = True
         """Whoever is next in the queue is begun by this worker; not while it shuts down."""
         self.reader: object = None
         """Who follows it, if it is not recorded."""
         self.upstream_closed: bool | Literal["unknown"] = True
+        self.stopped_in_s: float | None = None
+        """If it was stopped: how long its source took to close."""
         self._habits = habits
         self._clock = habits.clock
         self._store = habits.store
@@ -84,6 +90,8 @@ class LiveRun:
         """While the source is waited for: it is done, or was given up."""
         self._told: list[Callable[[], None]] = []
         self._pour: Callable[[Sequence[Event]], None] | None = None
+        self._keeping: list[tuple[int, asyncio.Future[None]]] = []
+        """Who waits for which entry to be committed."""
         self.task: asyncio.Task[None]
 
     def begin(self, make_source: MakeSource) -> None:
@@ -122,6 +130,8 @@ class LiveRun:
 
     def _committed(self, kept_seq: int, trouble: StoreError | None) -> None:
         self.log.show(kept_seq)
+        if self._keeping:
+            self._wake_keeping()
         if trouble is not None:
             # What was refused goes with the ending.
             self._handed_seq = kept_seq
@@ -132,6 +142,18 @@ class LiveRun:
         """Nothing can be shown any more, so nothing more is to be asked for."""
         self.trouble = trouble
         self.stop(Interrupted("store"))
+
+    async def kept(self) -> None:
+        if self.run.recorded and self.log.shown_seq < self.log.last_seq:
+            waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._keeping.append((self.log.last_seq, waiting))
+            await waiting
+
+    def _wake_keeping(self) -> None:
+        for seq, waiting in self._keeping:
+            if seq <= self.log.shown_seq and not waiting.done():
+                waiting.set_result(None)
+        self._keeping = [(seq, waiting) for seq, waiting in self._keeping if not waiting.done()]
 
     # ------------------------------------------------------------- followers
 
@@ -198,6 +220,7 @@ class LiveRun:
 
     async def _main(self, make_source: MakeSource) -> None:
         """The outermost frame of a run: whatever goes wrong in it, the run has an ending."""
+        CURRENT.set(self.run)
         try:
             end = await self._pump(make_source)
             self._closed = True
@@ -217,7 +240,9 @@ class LiveRun:
 
     async def _release(self, end: Suspended) -> None:
         until = end.until.timestamp() if end.until else None
-        await self._insist(lambda: self._store.release(self.run.id, until))
+        waiting = tuple(call.id for call in self.fold.calls if call.state == "waiting")
+        released = await self._insist(lambda: self._store.release(self.run.id, until, waiting))
+        self.suspended = bool(released)
         self.lost = True
 
     async def _pump(self, make_source: MakeSource) -> Ended | Suspended:
@@ -233,6 +258,8 @@ class LiveRun:
             work.add_done_callback(_retrieve)
             assert self._asked is not None
             return Ended(self._asked)
+        if self._asked is not None:
+            self.stopped_in_s = self._clock.now_s() - self._asked_s
         return self._end_of(work)
 
     def _end_of(self, work: asyncio.Task[Ended | Suspended]) -> Ended | Suspended:
@@ -244,6 +271,9 @@ class LiveRun:
         if work.cancelled():
             return Ended(Failed("agent_error", "What was to answer was cancelled from within."))
         failure = work.exception()
+        if isinstance(failure, StoreError):
+            _log.error("%s: the store failed its source: %s", self.run.id, failure)
+            return Ended(Interrupted("store"))
         return work.result() if failure is None else Ended(self._raised(failure))
 
     async def _done(self, work: asyncio.Task[Ended | Suspended]) -> bool:

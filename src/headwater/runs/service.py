@@ -18,6 +18,7 @@ from headwater.lifecycle import RunState
 from headwater.records import Run, StopRequest
 from headwater.runs.follow import Follower, GoneError, follow
 from headwater.runs.live import Habits, LiveRun, MakeSource
+from headwater.runs.observing import ids
 from headwater.runs.recover import end_abandoned, end_idle, resumed
 from headwater.store.results import Ending, EndLost, EndStands, Missing, Queued, Start, Started, StartResult
 
@@ -139,9 +140,19 @@ class Runs:
             return None
         return result
 
-    def running(self, owner: str) -> int:
-        """How many of this owner's this worker has."""
-        return sum(live.run.owner == owner for live in self._live.values())
+    async def wake(self, run_id: str) -> None:
+        """Take up a run that waits, if there is something for it to go on with: an answer came, or its time is over."""
+        if not self._draining and any(run.id == run_id for run in await self._store.ready()):
+            await self._claim(run_id)
+
+    async def _claim(self, run_id: str) -> None:
+        started = await self._store.claim(run_id)
+        if started is not None:
+            self._take_up(await resumed(self._habits, started.run))
+
+    def running(self, owner: str | None = None) -> int:
+        """How many this worker has: of this owner, or in all."""
+        return len(self._live) if owner is None else sum(live.run.owner == owner for live in self._live.values())
 
     def _begin(self, run: Run, make_source: MakeSource | None = None) -> LiveRun:
         return self._take_up(LiveRun(run, self._habits), make_source)
@@ -163,6 +174,10 @@ class Runs:
         if self._live.get(live.run.id) is live:
             del self._live[live.run.id]
             self._unfollowed_since_s.pop(live.run.id, None)
+        if live.run.outcome is not None and not live.lost:
+            self._habits.observer.ended(live.run, live.stopped_in_s)
+        if live.suspended:
+            self._spawn(self._safely(lambda: self.wake(live.run.id)))
 
     def _begin_next(self, started: Started) -> None:
         self._begin(started.run)
@@ -236,6 +251,14 @@ class Runs:
         caused = ours and isinstance(run.outcome, Stopped)
         return StopAnswer(run, caused, self._closed(run, stands.run, live))
 
+    def stop_soon(self, owner: str, run_id: str, reason: Literal["user", "disconnect", "replaced"]) -> None:
+        """For somebody who does not wait for it."""
+
+        async def work() -> None:
+            await self.stop(owner, run_id, reason, wait_s=0.0)
+
+        self._spawn(self._safely(work))
+
     async def _stop_unrecorded(
         self, live: LiveRun, reason: Literal["user", "disconnect", "replaced"], wait_s: float
     ) -> StopAnswer:
@@ -251,6 +274,8 @@ class Runs:
         elif run.state is not RunState.RUNNING:
             # Nobody has it: whoever comes first ends it.
             result = await end_idle(self._habits, run, Stopped(reason))
+            if isinstance(result, EndStands):
+                self._habits.observer.ended(result.run, None)
             if isinstance(result, EndStands) and result.next is not None:
                 self._begin(result.next.run)
             elif isinstance(result, EndLost) and (begun := self._live.get(run.id)) is not None:
@@ -337,9 +362,7 @@ class Runs:
         await self._look_at_ours()
         if not self._draining:
             for run in await self._store.ready():
-                started = await self._store.claim(run.id)
-                if started is not None:
-                    self._take_up(await resumed(self._habits, started.run))
+                await self._claim(run.id)
 
     async def _look_at_ours(self) -> None:
         mine = await self._store.mine()
@@ -350,7 +373,7 @@ class Runs:
                 live.stop(Stopped(run.stop.reason))
             elif run.id in self._orphans & orphans:
                 # Its start or its turn was kept, and the answer to that was lost on the way to us.
-                _log.warning("%s is running, and nobody has it: it is ended", run.id)
+                _log.warning("%s is running, and nobody has it: it is ended", run.id, extra=ids(run))
                 await self._end_abandoned(run)
         self._orphans = orphans
         self._early_orders &= orphans
@@ -362,10 +385,13 @@ class Runs:
         except (StoreError, ValueError) as error:
             if isinstance(error, StoreError) and error.trouble not in ("corrupt", "newer"):
                 raise
-            _log.error("the log of %s can't be read; it is ended without what it said", run.id, exc_info=error)
+            message = "the log of %s can't be read; it is ended without what it said"
+            _log.error(message, run.id, exc_info=error, extra=ids(run))
             result = await self._store.end(Ending(run_id=run.id, outcome=Interrupted("crash")))
-        if isinstance(result, EndStands) and result.next is not None:
-            self._begin(result.next.run)
+        if isinstance(result, EndStands):
+            self._habits.observer.recovered(result.run)
+            if result.next is not None:
+                self._begin(result.next.run)
 
     async def _tidy_now_and_then(self) -> None:
         await self._safely(self._tidy)

@@ -1,25 +1,21 @@
 """The application: one table of all that is served."""
 
 from collections.abc import Sequence
-from importlib.resources import files
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-import headwater
 from headwater.dialects import DIALECTS
 from headwater.errors import StoreError
 from headwater.events import DialectName
 from headwater.server.dialect_routes import DialectRoute
 from headwater.server.http import Identify, anybody
 from headwater.server.models_routes import ModelsRoute
+from headwater.server.page_routes import page_routes
 from headwater.server.responses_routes import ResponseRoute, ResponsesRoutes
 from headwater.server.services import Services
-
-# No script, no request to anywhere: the page is only read.
-_HEADERS = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'"}
 
 
 def build_app(services: Services, identify: Identify = anybody, more: Sequence[BaseRoute] = ()) -> Starlette:
@@ -47,12 +43,6 @@ def _dialect_routes(services: Services, identify: Identify) -> list[BaseRoute]:
 
 
 def _own_routes(services: Services) -> list[BaseRoute]:
-    template = (files("headwater.server") / "page.html").read_text()
-    page = template.replace("{{version}}", headwater.__version__).replace("{{dialects}}", ", ".join(DIALECTS))
-
-    async def index(request: Request) -> Response:
-        return HTMLResponse(page, headers=_HEADERS)
-
     async def healthz(request: Request) -> Response:
         return PlainTextResponse("ok\n")
 
@@ -65,4 +55,4 @@ def _own_routes(services: Services) -> list[BaseRoute]:
             return PlainTextResponse(f"the store: {error.message}\n", 503)
         return PlainTextResponse("ready\n")
 
-    return [Route("/", index), Route("/healthz", healthz), Route("/readyz", readyz)]
+    return [*page_routes(), Route("/healthz", healthz), Route("/readyz", readyz)]

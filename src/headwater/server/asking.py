@@ -14,6 +14,8 @@ from headwater.lifecycle import RunState
 from headwater.records import Run
 from headwater.runs.live import LiveRun
 from headwater.server.callers import Caller
+from headwater.server.guard import check_runs
+from headwater.server.refusals import Refusal
 from headwater.server.services import Services
 from headwater.server.stored import find_response
 from headwater.store.results import Busy, Start, Started
@@ -28,10 +30,14 @@ class Begun(Struct, frozen=True):
 
 
 async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask) -> Begun:
-    """Raises `CallerError`, `StoreError`."""
+    """Raises `CallerError` (429: they have as many runs as they may), `StoreError`."""
     previous = None if ask.previous_response_id is None else await _previous(services, caller, ask.previous_response_id)
     name, model = await _model(services, caller, ask.request.model)
-    model.check(ask.request)
+    if model is None:
+        await services.agents.check(name, ask.request)
+    else:
+        model.check(ask.request)
+    check_runs(caller, services.runs)
     if not services.accepting:
         # Looked at last: what is begun after the end has come would be nobody's.
         message = "This server is shutting down. Ask again: another may be up."
@@ -45,12 +51,13 @@ async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask
         route=route,
         session_id=ask.session_id,
         previous_run_id=previous,
+        agent=name if model is None else None,
         on_disconnect=ask.on_disconnect,
         on_cut=ask.on_cut,
-        recorded=is_recorded(ask),
+        recorded=model is None or is_recorded(ask),
     )
     head = Head(run.id, int(now), name, ask.echo)
-    if run.recorded:
+    if model is None or run.recorded:
         return Begun(await _start(services, run, ask), head, None)
     run = replace(run, state=RunState.RUNNING, started_at=now, worker_id=services.store.worker_id)
     live = services.runs.start_unrecorded(run, lambda run: services.answers.asking(run, ask.request, model))
@@ -62,13 +69,16 @@ def is_recorded(ask: Ask) -> bool:
     return ask.store or ask.background or ask.session_id is not None or ask.on_disconnect == "continue"
 
 
-async def _model(services: Services, caller: Caller, asked: str | None) -> tuple[str, Model]:
+async def _model(services: Services, caller: Caller, asked: str | None) -> tuple[str, Model | None]:
+    """The name that is meant, and who answers for it; None: an agent does."""
     catalog, now_s = services.upstreams.catalog, services.clock.now_s()
     name = await catalog.choose(asked, now_s)
     if not caller.may_ask(name):
         raise CallerError(
             f"There is no model '{name}' for this key.", status=404, code="model_not_found", param="model"
         )
+    if name in services.agents:
+        return name, None
     return name, services.upstreams.of(await catalog.resolve(name, now_s))
 
 
@@ -82,7 +92,9 @@ async def _start(services: Services, run: Run, ask: Ask) -> Run:
             return started
         case Busy(active=active):
             message = f"The session has a run already: {active.id}. Wait for its end, or stop it."
-            raise CallerError(message, status=409, code="session_busy", param="session_id")
+            # To ask again would only find it busy again.
+            no_retry = {"x-should-retry": "false"}
+            raise Refusal(message, status=409, code="session_busy", param="session_id", headers=no_retry)
         case unexpected:
             # Nothing was queued, replaced or asked for by a key.
             raise AssertionError(unexpected)

@@ -8,11 +8,13 @@ from headwater.errors import CallerError, StoreError
 from headwater.events import Stopped
 from headwater.server.asking import Begun, begin
 from headwater.server.direct import outlet_of
-from headwater.server.encoding import NO_RETRY, Gathered, Streamed
+from headwater.server.encoding import Gathered, Streamed
 from headwater.server.http import ClientGone, Identify, Receive, Scope, header, read_body, send_whole
+from headwater.server.inner import OfAgent
+from headwater.server.refusals import headers_of
 from headwater.server.services import Services
 from headwater.server.stored import just_begun
-from headwater.server.streams import Send, Stream
+from headwater.server.streams import Answer, Send, Stream
 
 _LONGEST_SESSION_ID = 128
 
@@ -49,9 +51,11 @@ class DialectRoute:
         server = self._services.settings.server
         if ask.stream:
             encoder = self._dialect.encoder(begun.head, include_usage=ask.include_usage, style=server.failure_style)
-            answer: Streamed | Gathered = Streamed(self._dialect, begun.head, encoder)
+            answer: Answer = Streamed(self._dialect, begun.head, encoder)
         else:
             answer = Gathered(self._dialect, begun.head)
+        if begun.run.agent is not None:
+            answer = OfAgent(answer)
         stream = Stream(
             outlet_of(scope),
             self._services.runs.follower(begun.run.owner, begun.run.id),
@@ -65,9 +69,14 @@ class DialectRoute:
 
     def _on_gone(self, begun: Begun) -> None:
         """At once, and here: nobody waits for a store to stop paying (C41)."""
+        if begun.run.on_disconnect != "cancel":
+            return
         live = self._services.runs.live(begun.run.id)
-        if live is not None and begun.run.on_disconnect == "cancel":
+        if live is not None:
             live.stop(Stopped("disconnect"))
+        elif begun.run.agent is not None:
+            # It waits for somebody, or has gone on at another worker since.
+            self._services.runs.stop_soon(begun.run.owner, begun.run.id, "disconnect")
 
 
 async def serve(services: Services, stream: Stream, send: Send) -> None:
@@ -79,13 +88,8 @@ async def serve(services: Services, stream: Stream, send: Send) -> None:
 
 
 async def refuse(send: Send, dialect: Dialect, error: CallerError) -> None:
-    headers = []
-    if error.code == "session_busy":
-        # To ask again would only find it busy again.
-        headers.append(NO_RETRY)
-    if error.status == 503:
-        headers.append((b"retry-after", b"1"))
-    await send_whole(send, dialect.error(error), *headers)
+    headers = headers_of(error).items()
+    await send_whole(send, dialect.error(error), *((name.encode(), value.encode()) for name, value in headers))
 
 
 def out_of_order(error: StoreError) -> CallerError:

@@ -8,12 +8,16 @@ answer still go through ASGI, so that keep-alive, pipelining and closing stay uv
     outlet = outlet_of(scope)
 """
 
+import asyncio
 from collections.abc import MutableMapping
 from typing import Any, Final, Protocol
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 OUTLET: Final = "headwater.outlet"
+HEAD_BYTES: Final = 128 * 1024
+"""Of a request. Far more than the guard lets pass, which has a better answer to it."""
+_TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class Writer(Protocol):
@@ -83,8 +87,42 @@ class DirectProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._open: list[tuple[RequestResponseCycle, Outlet]] = []
         """The requests that are not answered yet: more than one only in a pipeline."""
+        self._asking_since_s: float | None = None
+        """Since when a request has been on its way that is not whole yet; a new connection is to bring one."""
+
+        self._in_head = False
+        self._head_bytes = 0
+
+    def close_if_asking_since(self, before_s: float) -> None:
+        """Whoever sends a request bit by bit, or none at all, holds a connection that others could have."""
+        if self._asking_since_s is not None and self._asking_since_s < before_s:
+            self.transport.close()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._asking_since_s = self.loop.time()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._in_head:
+            # The parser gathers a header for as long as it comes.
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES:
+                self.transport.write(_TOO_LARGE)
+                self.transport.close()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head, self._head_bytes = True, 0
+        if self._asking_since_s is None:
+            self._asking_since_s = self.loop.time()
+
+    def on_message_complete(self) -> None:
+        self._asking_since_s = None
+        super().on_message_complete()
 
     def on_headers_complete(self) -> None:
+        self._in_head = False
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is not before:

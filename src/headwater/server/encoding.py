@@ -9,7 +9,7 @@ from typing import Final
 from headwater.accumulate import Accumulator
 from headwater.conversation import Assistant
 from headwater.dialects import endings, messages
-from headwater.dialects.base import NOT_CARRIED, Dialect, Encoder, Head, Whole
+from headwater.dialects.base import NOT_CARRIED, NOTED, Dialect, Encoder, Head, Whole
 from headwater.dialects.carry import unsaid
 from headwater.events import DialectName, Event, Notice, Outcome, RunEnded, TextDelta, Usage
 from headwater.server.streams import Headers
@@ -130,7 +130,7 @@ class Gathered:
         return whole.body
 
     def _whole(self, outcome: Outcome) -> Whole:
-        noticed = [notice.text for notice in self._fold.notices if notice.code == NOT_CARRIED]
+        noticed = [notice.text for notice in self._fold.notices if notice.code in NOTED]
         notes = [*noticed, *self._remarks.made]
         return self._dialect.whole(self._head, said(self._fold), self._fold.usage, outcome, notes)
 

@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from headwater.dialects.base import Whole
-from headwater.errors import CallerError, HeadwaterError
+from headwater.errors import HeadwaterError
 from headwater.server.callers import LOCAL, Caller
 from headwater.server.encoding import JSON
+from headwater.server.refusals import Refusal
 from headwater.server.streams import Headers, Send
 
 Scope = MutableMapping[str, Any]
@@ -27,7 +28,7 @@ class ClientGone(HeadwaterError):
 
 
 async def read_body(scope: Scope, receive: Receive, limit_bytes: int) -> bytes:
-    """Raises `CallerError` for more than the limit, `ClientGone`."""
+    """Raises `Refusal` (413) as soon as it is known to be too large, `ClientGone`."""
     announced = header(scope, b"content-length") or "0"
     if announced.isascii() and announced.isdigit() and int(announced) > limit_bytes:
         raise _too_large(limit_bytes)
@@ -46,9 +47,10 @@ async def read_body(scope: Scope, receive: Receive, limit_bytes: int) -> bytes:
             return b"".join(pieces)
 
 
-def _too_large(limit_bytes: int) -> CallerError:
-    message = f"The body is larger than {limit_bytes} bytes, which is all that this server takes."
-    return CallerError(message, status=413, code="body_too_large")
+def _too_large(limit_bytes: int) -> Refusal:
+    message = f"The body is larger than {limit_bytes} bytes, which is all that is taken here (server.max_body_bytes)."
+    # Else all that is too large would have to be read before the connection is good for another request.
+    return Refusal(message, status=413, code="body_too_large", headers={"connection": "close"})
 
 
 def header(scope: Scope, name: bytes) -> str | None:
@@ -58,8 +60,5 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 async def send_whole(send: Send, whole: Whole, *headers: tuple[bytes, bytes]) -> None:
     about: Headers = [JSON, (b"content-length", b"%d" % len(whole.body)), *headers]
-    if whole.status == 413:
-        # Else all that is too large would have to be read before the connection is good for another request.
-        about.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": whole.status, "headers": about})
     await send({"type": "http.response.body", "body": whole.body})

@@ -1,8 +1,7 @@
-"""OpenAPI 3.1, made from the table of endpoints and the types that read the requests; and a page that lists them."""
+"""OpenAPI 3.1, made from the table of endpoints and the types that read the requests; and the same as a page."""
 
 import re
 from collections.abc import Sequence
-from html import escape
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from msgspec.structs import fields
 import headwater
 from headwater.server.native.endpoint import Call, Endpoint, Nothing, Reply, endpoint
 from headwater.server.native.shapes import ErrorAnswer
+from headwater.server.reference import page
 
 _PARAMETER: Final = re.compile(r"{(\w+)}")
 _REF: Final = "#/components/schemas/{name}"
@@ -23,8 +23,8 @@ _CSP: Final = {"content-security-policy": "default-src 'none'; style-src 'unsafe
 
 def described(endpoints: Sequence[Endpoint]) -> tuple[Endpoint, ...]:
     """The endpoints that tell of the others. Both are made once."""
-    document = msgspec.json.encode(openapi(endpoints))
-    html = _page(endpoints).encode()
+    made = openapi(endpoints)
+    document, html = msgspec.json.encode(made), page(made).encode()
 
     async def tell(call: Call, query: Nothing) -> Reply:
         return Reply(document)
@@ -131,17 +131,3 @@ def _responses(one: Endpoint, schema_of: dict[Any, Any]) -> dict[str, Any]:
         if status == 204:
             found["204"].pop("content", None)
     return found
-
-
-def _page(endpoints: Sequence[Endpoint]) -> str:
-    rows = "".join(
-        f"<tr><td><code>{one.method}</code></td><td><code>{escape(one.path)}</code></td><td>{escape(one.says)}</td></tr>"
-        for one in endpoints
-    )
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8><title>Headwater: the native API</title>"
-        "<style>body{font:16px/1.5 system-ui;max-width:60rem;margin:2rem auto;padding:0 1rem}"
-        "td{padding:.2rem 1rem .2rem 0;vertical-align:top}</style>"
-        "<h1>The native API</h1><p>For programs: <a href=openapi.json>openapi.json</a>.</p>"
-        f"<table>{rows}</table>"
-    )

@@ -19,6 +19,7 @@ import uvicorn
 from headwater.config.settings import Settings
 from headwater.server.app import build_app
 from headwater.server.callers import Keyring
+from headwater.server.cors import Cors
 from headwater.server.direct import DirectProtocol
 from headwater.server.guard import Guard
 from headwater.server.native.api import Native
@@ -26,12 +27,26 @@ from headwater.server.services import Services
 
 _log = logging.getLogger("headwater.server")
 
+_TICKS: Final = 10
+"""Of uvicorn's clock, which has ten a second: between two looks at connections."""
 _LAST_WORDS_S: Final = 1.0
 """For so long connections may go on when all runs have ended: what is not read by then is not waited for."""
 
 
 class Server(uvicorn.Server):
-    """uvicorn's, without its signals, and without patience for those who don't read."""
+    """uvicorn's, without its signals, and without patience for those who don't read or never finish asking."""
+
+    def __init__(self, config: uvicorn.Config, services: Services) -> None:
+        super().__init__(config)
+        self._services = services
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS == 0:
+            before_s = asyncio.get_running_loop().time() - self._services.settings.server.request_timeout_s
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, DirectProtocol):
+                    connection.close_if_asking_since(before_s)
+        return await super().on_tick(counter)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -55,7 +70,7 @@ class Front:
         self._services = services
         self._guard = Guard(services.settings.server, self._keyring(), services.clock)
         self._native = Native(services, self._guard)
-        self.app = build_app(services, self._guard.caller, self._native.routes())
+        self.app = Cors(build_app(services, self._guard.caller, self._native.routes()), services)
 
     def reload(self) -> None:
         self._guard.reload(self._services.settings.server, self._keyring())
@@ -75,6 +90,8 @@ def server_for(services: Services, front: Front | None = None) -> Server:
         http=DirectProtocol,
         ws="none",
         lifespan="off",
+        # What is logged, and how, was set for the whole process.
+        log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -83,7 +100,7 @@ def server_for(services: Services, front: Front | None = None) -> Server:
         # Longer than clients keep theirs: whoever closes first does not lose a request that is on its way.
         timeout_keep_alive=75,
     )
-    return Server(config)
+    return Server(config, services)
 
 
 class Process:

@@ -24,6 +24,12 @@ class Refusal(CallerError):
         self.headers = headers or {}
 
 
+def headers_of(error: CallerError) -> dict[str, str]:
+    """For the answer. Whoever comes at a bad moment is told when to come again."""
+    headers = dict(error.headers) if isinstance(error, Refusal) else {}
+    return {"retry-after": "1", **headers} if error.status == 503 else headers
+
+
 def not_found(what: str) -> Refusal:
     """Another's is as if it were not there: nothing here tells the two apart."""
     return Refusal(f"There is no such {what}.", status=404, code="not_found")

@@ -12,9 +12,10 @@ from headwater.server.dialect_routes import out_of_order, refuse, serve
 from headwater.server.direct import outlet_of
 from headwater.server.encoding import After, Streamed
 from headwater.server.http import Identify, Receive, Scope, send_whole
+from headwater.server.inner import OfAgent
 from headwater.server.services import Services
 from headwater.server.stored import Stored, deleted, find_response, response_object
-from headwater.server.streams import Send, Stream
+from headwater.server.streams import Answer, Send, Stream
 from headwater.store.results import Busy, Missing
 
 _TRUE: Final = ("true", "1")
@@ -64,10 +65,12 @@ class ResponsesRoutes:
         encoder: Encoder = stored.encoder()
         if had:
             encoder = After(encoder, had)
+            self._services.metrics.resumed("responses")
+        answer: Answer = Streamed(responses, stored.head, encoder, refusable=False)
         stream = Stream(
             outlet_of(scope),
             self._services.runs.follower(stored.run.owner, stored.run.id),
-            Streamed(responses, stored.head, encoder, refusable=False),
+            answer if stored.run.agent is None else OfAgent(answer),
             heartbeat_s=self._services.settings.server.heartbeat_s,
         )
         await serve(self._services, stream, send)

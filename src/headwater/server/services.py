@@ -7,12 +7,16 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from headwater.agent.agents import Agents
 from headwater.clock import Clock, SystemClock
 from headwater.config.settings import Settings
 from headwater.events import make_id
 from headwater.runs.answers import Answers
 from headwater.runs.live import Habits
+from headwater.runs.observing import All
 from headwater.runs.service import Patience, Runs
+from headwater.server.logs import RunLog
+from headwater.server.metrics import Metrics
 from headwater.sessions.sessions import Sessions
 from headwater.store.base import Store
 from headwater.store.opening import open_store
@@ -35,11 +39,20 @@ class Services:
         self.sweep = Sweep(clock)
         """For heartbeats."""
         self.sessions = Sessions(store, clock, self.make_id)
-        self.answers = Answers(store, self.sessions, upstreams)
+        self.agents = Agents(settings, upstreams, store, clock)
+        self.answers = Answers(store, self.sessions, upstreams, self.agents)
         self._retiring: set[asyncio.Task[None]] = set()
+        self.metrics = Metrics()
+        store.watch_commits(self.metrics.committed)
         kept = settings.store
         self.runs = Runs(
-            Habits(store=store, clock=clock, make_id=self.make_id, tail_bytes=kept.tail_bytes),
+            Habits(
+                store=store,
+                clock=clock,
+                make_id=self.make_id,
+                tail_bytes=kept.tail_bytes,
+                observer=All(self.metrics, RunLog()),
+            ),
             self.answers,
             Patience(
                 max_unfollowed_s=kept.max_unfollowed_s,
@@ -47,6 +60,7 @@ class Services:
                 keep_logs_s=kept.keep_logs_days * _DAY_S,
             ),
         )
+        self.metrics.going_on.set_function(self.runs.running)
 
     @classmethod
     async def open(cls, settings: Settings, address: str, clock: Clock | None = None) -> Self:
@@ -69,21 +83,24 @@ class Services:
         await self.runs.close(drain_s)
         await self.sweep.close()
         await asyncio.gather(*self._retiring)
+        await self.agents.close()
         await self.upstreams.close()
         await self.store.close()
 
     def reload(self, settings: Settings) -> None:
         """From now on these. What is under way goes on as it was begun; the store stays the one that was opened."""
-        old = self.upstreams
+        old, old_agents = self.upstreams, self.agents
         self.settings = replace(settings, store=self.settings.store)
         self.upstreams = Upstreams(self.settings, self.clock, recordings(self.settings.store.url.reveal()))
-        self.answers.upstreams = self.upstreams
-        retiring = asyncio.create_task(self._retire(old), name="services: retire")
+        self.agents = Agents(self.settings, self.upstreams, self.store, self.clock)
+        self.answers.upstreams, self.answers.agents = self.upstreams, self.agents
+        retiring = asyncio.create_task(self._retire(old, old_agents), name="services: retire")
         self._retiring.add(retiring)
         retiring.add_done_callback(self._retiring.discard)
 
-    async def _retire(self, old: Upstreams) -> None:
+    async def _retire(self, old: Upstreams, old_agents: Agents) -> None:
         await self.runs.settle()
+        await old_agents.close()
         await old.close()
 
     def make_id(self, prefix: str) -> str:

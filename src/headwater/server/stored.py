@@ -14,6 +14,7 @@ from headwater.events import Event, RunEnded, UsageReported, decode_entry
 from headwater.records import Run, RunBody
 from headwater.server.callers import Caller
 from headwater.server.encoding import Remarks
+from headwater.server.inner import Inner, outer_turns
 from headwater.server.services import Services
 from headwater.store.base import Store
 
@@ -54,7 +55,7 @@ async def response_object(store: Store, stored: Stored) -> bytes:
     encoder = ResponsesEncoder(stored.head)
     remarks = Remarks("responses")
     outcome = None
-    async for event in _events(store, stored):
+    async for event in _shown(store, stored):
         remark = remarks.fresh(event)
         if remark is not None:
             encoder.encode(remark)
@@ -62,6 +63,13 @@ async def response_object(store: Store, stored: Stored) -> bytes:
         if isinstance(event, RunEnded):
             outcome = event.outcome
     return bytes(encoder.so_far() if outcome is None else encoder.resource(outcome))
+
+
+async def _shown(store: Store, stored: Stored) -> AsyncIterator[Event]:
+    inner = None if stored.run.agent is None else Inner()
+    async for event in _events(store, stored):
+        for one in (event,) if inner is None else inner.outer(event):
+            yield one
 
 
 async def _events(store: Store, stored: Stored) -> AsyncIterator[Event]:
@@ -88,7 +96,8 @@ async def _left(store: Store, stored: Stored) -> Assistant:
         transcript = await store.transcript(run.owner, run.session_id)
         kept = () if transcript is None else transcript.messages
         left = [message.message for message in kept if message.run_id == run.id]
-    return Assistant(tuple(part for message in left if isinstance(message, Assistant) for part in message.parts))
+    turns = outer_turns(left) if run.agent is not None else (one for one in left if isinstance(one, Assistant))
+    return Assistant(tuple(part for turn in turns for part in turn.parts))
 
 
 def just_begun(head: Head) -> bytes:

@@ -15,6 +15,7 @@ from headwater.conversation import Assistant, Message, Reasoning, Text, ToolOutp
 from headwater.dialects.history import UNKNOWN_OUTCOME
 from headwater.events import Completed, Failed, Incomplete, Interrupted, Notice, Outcome, Stopped
 from headwater.records import Run, SessionMessage, SessionNotice
+from headwater.sessions.images import blobs_in
 from headwater.turn import dropped_calls
 
 CONTEXT_TRIMMED: Final = "context_trimmed"
@@ -55,6 +56,7 @@ def left(run: Run, fold: Accumulator, outcome: Outcome, *, now: float, make_id: 
             run_id=run.id,
             model=run.model,
             answered_by=answered_by(fold) if isinstance(message, Assistant) else None,
+            blobs=blobs_in([message]),
         )
         for message in output
     ]

@@ -40,9 +40,11 @@ class Sessions:
     # ------------------------------------------------------------ to start a run
 
     def said(self, run: Run, request: Request, *, create_session: bool = False) -> Start:
-        """What a request adds to the run's session, at its head (C63)."""
-        messages = tuple(map(self._new, added(request.messages)))
-        return Start(run=run, request=request, messages=messages, create_session=create_session)
+        """What a request adds to the run's session, at its head (C63). The first thing said gives it its title."""
+        new = added(request.messages)
+        title = next((title_of(message) for message in new if isinstance(message, User)), None)
+        messages = tuple(map(self._new, new))
+        return Start(run=run, request=request, messages=messages, create_session=create_session, title=title)
 
     async def edited(self, run: Run, request: Request, message_id: str) -> Start | Missing:
         """The request's message in place of an earlier one: a new branch, beside the old one."""
@@ -115,17 +117,6 @@ class Sessions:
         return replace(
             built, request=replace(built.request, messages=tuple(shown(message, blobs) for message in messages))
         )
-
-    async def entitle(self, owner: str, session_id: str) -> Session | Missing | None:
-        """A title of what was said first, if it has none; None if there is nothing to do."""
-        transcript = await self._store.transcript(owner, session_id)
-        if transcript is None:
-            return Missing("session")
-        said = (message.message for message in transcript.messages)
-        first = next((message for message in said if isinstance(message, User)), None)
-        if first is None or transcript.session.title is not None:
-            return None
-        return await self._store.change_session(owner, session_id, SessionChange(title=title_of(first)))
 
     # ------------------------------------------------------------------- to look at
 

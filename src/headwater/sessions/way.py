@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from headwater.conversation import Assistant, Text, ToolCall, ToolOutput
-from headwater.dialects.history import UNKNOWN_OUTCOME
+from headwater.dialects.history import UNKNOWN
 from headwater.records import SessionMessage, SessionNotice, Transcript, path_to
 
 CallFate = Literal["asked", "done", "failed", "dropped", "unknown"]
@@ -41,7 +41,8 @@ class Way(Struct, frozen=True):
 
 
 def _fate(result: ToolOutput) -> CallFate:
-    if result.parts == (Text(UNKNOWN_OUTCOME),):
+    first = result.parts[0] if result.parts else None
+    if result.is_error and isinstance(first, Text) and first.text.startswith(UNKNOWN):
         return "unknown"
     return "failed" if result.is_error else "done"
 

@@ -62,8 +62,11 @@ class RunStore(Protocol):
     async def claim(self, run_id: str) -> Started | None:
         """Take up a run that waits, or the first of a queue whose turn has come. None: it is not to be had."""
 
-    async def release(self, run_id: str, until: float | None = None) -> bool:
-        """It waits for a person, and is no worker's. False: it is not this worker's to give up."""
+    async def release(self, run_id: str, until: float | None = None, calls: Sequence[str] = ()) -> bool:
+        """It waits for a person's word on these calls, and is no worker's. False: it is not this worker's to give up.
+
+        If the word on one of them has come meanwhile, it is `ready` at once.
+        """
 
     def append(self, batch: Batch, committed: Committed) -> None:
         """Hand over entries of a run that this worker has. They are kept when `committed` says so, not before.
@@ -72,6 +75,9 @@ class RunStore(Protocol):
         was not told yet. Entries that are refused are not tried again: `end` takes them with its tail. Raises
         `StoreError` if the run is not this worker's, `ValueError` if an entry is missing before these.
         """
+
+    def watch_commits(self, told: Callable[[float], None]) -> None:
+        """`told` how many seconds each commit of what was appended took. One at a time is told."""
 
     async def end(self, ending: Ending) -> EndResult:
         """The rest of the log, the outcome, the messages, the notices and the next of the queue: all or nothing.
@@ -110,7 +116,7 @@ class RunStore(Protocol):
     async def approve(
         self, owner: str, run_id: str, approval: Approval, key: IdempotencyKey | None = None
     ) -> Approval | Replayed | KeyMismatch | Missing:
-        """The approval that stands, this one or an earlier. Whoever has the run is told; if nobody has, `claim` it."""
+        """The approval that stands, this one or an earlier. Whoever has the run is told; if nobody has, it is ready."""
 
     async def approvals(self, run_id: str) -> tuple[Approval, ...]: ...
 
@@ -205,7 +211,10 @@ class WorkerStore(Protocol):
         """Running, and this worker's, with the stops that were asked for: for a look now and then, if news get lost."""
 
     async def ready(self) -> tuple[Run, ...]:
-        """Queued, and nothing is before them: to be claimed after a restart. Also waiting ones whose time is over."""
+        """Queued, and nothing is before them: to be claimed after a restart.
+
+        Also waiting ones whose time is over, or to which somebody has answered.
+        """
 
     async def tidy(self, keep_logs_s: float) -> int:
         """Drop logs that ended longer ago, whole; reservations after 24 h; blobs that nothing shows.

@@ -69,6 +69,8 @@ class Start(Struct, frozen=True, kw_only=True):
     """See `RunBody.echo`."""
     create_session: bool = False
     """A session that is not there is made: its id was the client's to choose."""
+    title: str | None = None
+    """For the session, if it has none."""
     idempotency: IdempotencyKey | None = None
 
 
@@ -174,6 +176,7 @@ class SessionChange(Struct, frozen=True, kw_only=True):
     head_id: str | None = None
     """Shows another branch."""
     read_id: str | None = None
+    approved: tuple[str, ...] | None = None
 
 
 class Page(Struct, frozen=True):

@@ -63,6 +63,9 @@ class GroupWriter:
         """Who wants to know of the next commit that is over."""
         self._timer: asyncio.Handle | None = None
         self._free_s = 0.0
+        self._begun_s = 0.0
+        self.told_of_commit: Callable[[float], None] | None = None
+        """How long each took, of those that kept anything."""
 
     def own(self, run_id: str, last_seq: int) -> None:
         """This worker has the run now, and its log stands there."""
@@ -114,6 +117,7 @@ class GroupWriter:
                 log.under_way, log.waiting = len(log.waiting), []
         if not self._parts:
             return
+        self._begun_s = time.perf_counter()
         try:
             result = self._commit([part.batch for part in self._parts])
         except StoreError as error:
@@ -141,7 +145,10 @@ class GroupWriter:
         self._over({part.batch.run_id: error for part in self._parts})
 
     def _over(self, troubles: Troubles) -> None:
-        self._free_s = time.perf_counter() + GAP_S
+        now_s = time.perf_counter()
+        self._free_s = now_s + GAP_S
+        if self.told_of_commit is not None and len(troubles) < len(self._parts):
+            self.told_of_commit(now_s - self._begun_s)
         parts, self._parts = self._parts, []
         settling, self._settling = self._settling, []
         # All is in order before anybody is told: whoever is may append again.

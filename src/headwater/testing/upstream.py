@@ -80,6 +80,9 @@ class Heard:
         if self.fold.delivered_anything:
             self.first.set()
 
+    async def kept(self) -> None:
+        """At once: there is no store."""
+
     def of(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if type(event) is kind]
 

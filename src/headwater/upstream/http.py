@@ -208,7 +208,7 @@ class HttpOpener:
         exchange = HttpExchange(lambda: None)
         try:
             await self._ask(exchange, request)
-            return exchange.status, await _whole(exchange, limit_bytes)
+            return exchange.status, await whole_body(exchange, limit_bytes)
         finally:
             exchange.close()
 
@@ -299,7 +299,8 @@ def _proxy(address: Address) -> tuple[Address | None, Failed | None]:
         return None, Failed("upstream_unreachable", f"The proxy in {error}.")
 
 
-async def _whole(exchange: HttpExchange, limit_bytes: int) -> bytes:
+async def whole_body(exchange: HttpExchange, limit_bytes: int) -> bytes:
+    """Of a small answer, as far as it came."""
     over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     body = bytearray()
 

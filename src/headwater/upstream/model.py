@@ -24,6 +24,7 @@ from headwater.upstream.attempt import Attempt, Call, Report
 from headwater.upstream.continuation import Seamed, continued, trailing_space, with_prefix_flag
 from headwater.upstream.endpoint import Route
 from headwater.upstream.sweep import Sweep
+from headwater.upstream.unique import UniqueIds
 
 Reason = Literal["first", "retry", "fallback", "continue", "not_streaming"]
 _BY_KEY: Final = (401, 403, 429)
@@ -69,10 +70,14 @@ class Model:
         turn: int = 0,
         may_continue: bool = False,
         goes_on: Assistant | None = None,
+        taken: frozenset[str] | None = None,
     ) -> "ModelTurn":
-        """`goes_on`: an earlier message that was cut, which this turn goes on with in one of its own."""
+        """`goes_on`: an earlier message that was cut, which this turn goes on with in one of its own.
+
+        `taken`: ids of calls that the run has had already, for one whose calls are told apart by them.
+        """
         self.check(request)
-        return ModelTurn(self, request, call_id_prefix, turn, may_continue, goes_on)
+        return ModelTurn(self, request, call_id_prefix, turn, may_continue, goes_on, taken)
 
 
 class _Plan(Struct):
@@ -104,8 +109,10 @@ class ModelTurn:
         turn: int,
         may_continue: bool,
         goes_on: Assistant | None,
+        taken: frozenset[str] | None,
     ) -> None:
         self._model = model
+        self._taken = taken
         self._clock = model.clock
         self._request = request
         self._call_id_prefix = call_id_prefix
@@ -274,6 +281,8 @@ class ModelTurn:
 
     def _decoder(self, route: Route) -> Decoder:
         decoder = route.endpoint.dialect.decoder(f"{self._call_id_prefix}{self._attempts}_")
+        if self._taken is not None:
+            decoder = UniqueIds(decoder, self._taken)
         before = self._before()
         # Only the messages dialect takes no white space at the end of what is to be gone on with.
         if before is None or route.prefill == "none" or route.endpoint.dialect.name != "messages":
@@ -282,6 +291,9 @@ class ModelTurn:
 
     def _not_carried(self, route: Route) -> list[Notice]:
         fresh = [note for note in self._notes(route) if note not in self._told]
+        if self.turn:
+            # What the run itself has said goes back as it can: nobody has asked for that.
+            fresh = [note for note in fresh if not note.field.startswith("messages.")]
         self._told.update(fresh)
         return [Notice(NOT_CARRIED, f"{note.field}: {note.text}") for note in fresh]
 

@@ -11,7 +11,7 @@ import msgspec
 
 from headwater.conversation import Assistant, Opaque, Reasoning, ToolCall
 from headwater.dialects import base, endings
-from headwater.dialects.base import NOT_CARRIED, FailureStyle, Head, Whole, noted, stops
+from headwater.dialects.base import NOTED, FailureStyle, Head, Whole, noted, stops
 from headwater.dialects.chat.said import Joints, Said
 from headwater.dialects.details import added
 from headwater.dialects.totals import Totals
@@ -127,7 +127,7 @@ class ChatEncoder:
             case UsageReported(usage=usage):
                 self._totals.report(usage)
                 return b""
-            case Notice(code=code, text=text) if code == NOT_CARRIED:
+            case Notice(code=code, text=text) if code in NOTED:
                 self._notes.append(text)
                 return b""
             case RunEnded(outcome=outcome):

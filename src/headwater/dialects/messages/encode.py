@@ -11,7 +11,7 @@ import msgspec
 
 from headwater.conversation import ToolCall
 from headwater.dialects import base
-from headwater.dialects.base import NOT_CARRIED, Head, noted
+from headwater.dialects.base import NOTED, Head, noted
 from headwater.dialects.messages import block
 from headwater.dialects.messages.answer import error_body, message_body, stop_body
 from headwater.dialects.messages.held import Arguments, Held, HeldCall
@@ -81,7 +81,7 @@ class MessagesEncoder:
                 self._totals.attempt(event)
                 # Calls are counted anew from here. Text may go on.
                 return self._flush() if self._open == "tool_use" else b""
-            case Notice(code=code, text=text) if code == NOT_CARRIED:
+            case Notice(code=code, text=text) if code in NOTED:
                 self._notes.append(text)
                 return b""
             case RunEnded(outcome=outcome):

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
 from headwater.dialects import endings
-from headwater.dialects.base import NOT_CARRIED, STOP, Head, Whole
+from headwater.dialects.base import NOT_CARRIED, NOTED, STOP, Head, Whole
 from headwater.dialects.responses.output import Output
 from headwater.dialects.responses.resource import Resource, suffix, write_usage
 from headwater.dialects.totals import Totals
@@ -83,7 +83,7 @@ class ResponsesEncoder:
                 return self._begin()
             case RunEnded(outcome=outcome):
                 return self._begin() + self._ending(outcome)
-            case Notice(code=code, text=text) if code == NOT_CARRIED:
+            case Notice(code=code, text=text) if code in NOTED:
                 self._notes.append(text)
                 return b""
             case _:

@@ -6,7 +6,7 @@ from itertools import groupby
 from starlette.routing import BaseRoute, Route
 
 from headwater.server.guard import Guard
-from headwater.server.native import blobs, groups, login, queue, runs, sessions
+from headwater.server.native import blobs, groups, login, operations, queue, runs, sessions
 from headwater.server.native.endpoint import Endpoint
 from headwater.server.native.serving import NoPath, PathApp
 from headwater.server.native.streaming import OpenStreams
@@ -47,4 +47,5 @@ def table(streams: OpenStreams) -> tuple[Endpoint, ...]:
         *groups.ENDPOINTS,
         *blobs.ENDPOINTS,
         *login.ENDPOINTS,
+        *operations.ENDPOINTS,
     )

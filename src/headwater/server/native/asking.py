@@ -113,13 +113,16 @@ async def new_run(call: Call, wish: Wish, session_id: str | None = None) -> Run:
     name = await catalog.choose(name, now_s)
     if not call.caller.may_ask(name):
         raise Refusal(f"This key may not ask '{name}'.", status=403, code="model_not_allowed", param="model")
-    await catalog.resolve(name, now_s)
+    agent = name if name in services.agents else None
+    if agent is None:
+        await catalog.resolve(name, now_s)
     return Run(
         id=services.make_id("run"),
         owner=call.owner,
         model=name,
         created_at=services.clock.unix_s(),
         session_id=session_id,
+        agent=agent,
         on_disconnect=wish.on_disconnect,
     )
 
@@ -135,7 +138,10 @@ async def _sessions_model(call: Call, session_id: str | None) -> str | None:
 
 async def check_request(call: Call, run: Run, request: Request) -> None:
     """What the model's upstream can't be asked is refused by name, before there is a run. Raises `CallerError`."""
-    (await call.services.upstreams.model(run.model)).check(request)
+    if run.agent is not None:
+        await call.services.agents.check(run.agent, request)
+    else:
+        (await call.services.upstreams.model(run.model)).check(request)
 
 
 async def begin(call: Call, start: Start | Missing, multitask: Multitask) -> Reply:
@@ -146,7 +152,6 @@ async def begin(call: Call, start: Start | Missing, multitask: Multitask) -> Rep
     result = await call.services.runs.start(replace(start, multitask=multitask, idempotency=call.idempotency()))
     match result:
         case Started(run=run, messages=messages):
-            await _entitle(call, run)
             return await asked_reply(call, run.id, messages)
         case Queued(run=run):
             return await asked_reply(call, run.id, start.messages)
@@ -179,14 +184,6 @@ def busy(active: Run) -> Refusal:
         facts={"active_run_id": active.id},
         headers={"x-should-retry": "false"},
     )
-
-
-async def _entitle(call: Call, run: Run) -> None:
-    """Its first message gives a session its name."""
-    if run.session_id is not None:
-        session = await call.services.store.session(run.owner, run.session_id)
-        if session is not None and session.title is None:
-            await call.services.sessions.entitle(run.owner, run.session_id)
 
 
 # ------------------------------------------------------------------------ answers

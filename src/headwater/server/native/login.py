@@ -20,7 +20,7 @@ async def login(call: Call, body: LoginIn) -> Reply:
     caller = await call.guard.caller_of(body.key)
     if caller is None:
         raise Refusal("This key is not known, or was revoked.", status=401, code="key_unknown")
-    return Reply(_me(caller), headers={"set-cookie": _cookie(call, body.key, _KEPT_S)})
+    return Reply(_me(call, caller), headers={"set-cookie": _cookie(call, body.key, _KEPT_S)})
 
 
 async def logout(call: Call, body: Nothing) -> Reply:
@@ -28,11 +28,17 @@ async def logout(call: Call, body: Nothing) -> Reply:
 
 
 async def me(call: Call, query: Nothing) -> Reply:
-    return Reply(_me(call.caller))
+    return Reply(_me(call, call.caller))
 
 
-def _me(caller: Caller) -> Me:
-    return Me(owner=caller.owner, scopes=caller.scopes, models=caller.models, key_id=caller.key_id)
+def _me(call: Call, caller: Caller) -> Me:
+    return Me(
+        owner=caller.owner,
+        scopes=caller.scopes,
+        models=caller.models,
+        key_id=caller.key_id,
+        default_model=call.services.settings.server.default_model,
+    )
 
 
 def _cookie(call: Call, key: str, age_s: int) -> str:

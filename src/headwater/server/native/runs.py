@@ -134,6 +134,8 @@ def following(streams: OpenStreams) -> tuple[Endpoint, ...]:
         after = _last_event_id(call, query.after)
         if (no := await _gap(call, run_id, after)) is not None:
             return no
+        if after >= 0:
+            call.services.metrics.resumed("native")
         server = call.services.settings.server
         return EventStream(streams, server.heartbeat_s, one_run(call.services, call.owner, run_id, after))
 
@@ -149,6 +151,8 @@ def following(streams: OpenStreams) -> tuple[Endpoint, ...]:
                 if not ended:
                     continue
             del cursors[run_id]
+        if any(after >= 0 for after in cursors.values()):
+            call.services.metrics.resumed("native")
         heartbeat_s = call.services.settings.server.heartbeat_s
         return EventStream(streams, heartbeat_s, ManyRuns(call.services, call.owner, cursors, gone).work)
 
@@ -242,6 +246,7 @@ async def approve(call: Call, body: ApprovalIn) -> Reply:
     result = await call.services.store.approve(call.owner, run_id, approval, call.idempotency())
     match result:
         case Approval():
+            await call.services.runs.wake(run_id)
             return Reply(_approval(result))
         case Replayed():
             stands = [one for one in await call.services.store.approvals(run_id) if one.call_id == call_id]

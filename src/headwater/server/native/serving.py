@@ -7,7 +7,6 @@ from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
@@ -15,9 +14,10 @@ from headwater.dialects.parsing import convert, parse
 from headwater.errors import CallerError, StoreError
 from headwater.server.callers import LOCAL, Caller
 from headwater.server.guard import Guard
+from headwater.server.http import ClientGone, read_body
 from headwater.server.native.endpoint import Call, Endpoint, Reply, Stream
 from headwater.server.native.shapes import Taken
-from headwater.server.refusals import Refusal, not_found
+from headwater.server.refusals import Refusal, headers_of, not_found
 from headwater.server.services import Services
 
 _log = logging.getLogger("headwater.server")
@@ -43,7 +43,7 @@ class PathApp:
         except StoreError as error:
             _log.error("the store: %s", error)
             answer = error_reply(Refusal("The store can't be used right now.", status=503, code="store_unavailable"))
-        except ClientDisconnect:
+        except ClientGone:
             return
         if isinstance(answer, Reply):
             await send_reply(answer, send)
@@ -58,7 +58,7 @@ class PathApp:
             raise Refusal(message, status=405, code="method_not_allowed", headers={"allow": allowed})
         caller = await self._caller(endpoint, scope)
         headers = Headers(scope=scope)
-        body = b"" if endpoint.from_query else await self._body(endpoint, headers, receive)
+        body = b"" if endpoint.from_query else await self._body(endpoint, scope, headers, receive)
         call = Call(services=self._services, guard=self._guard, caller=caller, scope=scope, headers=headers, body=body)
         return await endpoint.handler(call, self._taken(endpoint, scope, body))
 
@@ -68,13 +68,13 @@ class PathApp:
         await self._guard.visitor(scope)
         return LOCAL
 
-    async def _body(self, endpoint: Endpoint, headers: Headers, receive: Receive) -> bytes:
+    async def _body(self, endpoint: Endpoint, scope: AsgiScope, headers: Headers, receive: Receive) -> bytes:
         allowed = endpoint.media_types or ("application/json",)
         media_type = headers.get("content-type", allowed[0]).partition(";")[0].strip().lower()
         if media_type not in allowed:
             message = f"The body must be {' or '.join(allowed)}, not {media_type or 'nothing'}."
             raise Refusal(message, status=415, code="unsupported_media_type")
-        return await read_body(headers, receive, self._services.settings.server.max_body_bytes)
+        return await read_body(scope, receive, self._services.settings.server.max_body_bytes)
 
     def _taken(self, endpoint: Endpoint, scope: AsgiScope, body: bytes) -> Taken:
         if endpoint.from_query:
@@ -104,32 +104,6 @@ class NoPath:
 # ---------------------------------------------------------------------- reading
 
 
-async def read_body(headers: Headers, receive: Receive, limit_bytes: int) -> bytes:
-    """Raises `Refusal` (413) as soon as it is known to be too large."""
-    announced = headers.get("content-length", "0")
-    if announced.isdigit() and int(announced) > limit_bytes:
-        raise _too_large(limit_bytes)
-    pieces: list[bytes] = []
-    size, more = 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        piece = message.get("body", b"")
-        size += len(piece)
-        if size > limit_bytes:
-            raise _too_large(limit_bytes)
-        pieces.append(piece)
-        more = message.get("more_body", False)
-    return b"".join(pieces)
-
-
-def _too_large(limit_bytes: int) -> Refusal:
-    # What is left of it would be read only to be thrown away.
-    message = f"The body is larger than {limit_bytes} bytes (server.max_body_bytes)."
-    return Refusal(message, status=413, code="body_too_large", headers={"connection": "close"})
-
-
 def query(scope: AsgiScope, wanted: type[Taken]) -> Taken:
     try:
         pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True, max_num_fields=_QUERY_FIELDS)
@@ -148,9 +122,8 @@ def error_reply(error: CallerError) -> Reply:
     said: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.param is not None:
         said["param"] = error.param
-    if not isinstance(error, Refusal):
-        return Reply({"error": said}, error.status)
-    return Reply({"error": said | dict(error.facts)}, error.status, error.headers)
+    facts = dict(error.facts) if isinstance(error, Refusal) else {}
+    return Reply({"error": said | facts}, error.status, headers_of(error))
 
 
 async def send_reply(reply: Reply, send: Send) -> None:

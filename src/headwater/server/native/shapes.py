@@ -329,6 +329,8 @@ class Me(Given, frozen=True, kw_only=True):
     models: tuple[str, ...]
     key_id: str | None
     """Null: there are no keys, and whoever is at this machine is let in."""
+    default_model: str | None
+    """What answers where no model is named."""
 
 
 # -------------------------------------------------------------------------- query

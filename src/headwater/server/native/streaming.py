@@ -15,7 +15,7 @@ from starlette.types import Receive, Send
 from headwater import sse
 from headwater.errors import StoreError
 from headwater.events import Entry, encode_entry, wire_name
-from headwater.runs.follow import Follower, GoneError
+from headwater.runs.follow import Follower, GoneError, frame
 from headwater.server.services import Services
 from headwater.store.results import Changed
 
@@ -104,10 +104,6 @@ async def _until_gone(receive: Receive, work: asyncio.Task[None]) -> None:
 
 
 # --------------------------------------------------------------------- one run
-
-
-def frame(entry: Entry) -> bytes:
-    return sse.encode(encode_entry(entry), event=wire_name(entry.event), id=entry.seq)
 
 
 def one_run(services: Services, owner: str, run_id: str, after: int) -> Callable[[Write], Coroutine[Any, Any, None]]:

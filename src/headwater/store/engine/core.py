@@ -29,6 +29,9 @@ class Core:
         self._writer = GroupWriter(lambda batches: database.commit(worker_id, batches), self._tell)
         database.attach(self._hub)
 
+    def watch_commits(self, told: Callable[[float], None]) -> None:
+        self._writer.told_of_commit = told
+
     async def _write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """What `work` does is one transaction, and may be done again from its beginning."""
         for _ in range(TRIES - 1):

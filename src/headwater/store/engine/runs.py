@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from headwater.clock import Clock
@@ -60,9 +60,9 @@ class RunEngine(Core):
             self._writer.own(run_id, last_seq)
         return started
 
-    async def release(self, run_id: str, until: float | None = None) -> bool:
+    async def release(self, run_id: str, until: float | None = None, calls: Sequence[str] = ()) -> bool:
         await self._settle(run_id)
-        released = await self._write(lambda tx: runs.release(tx, run_id, until))
+        released = await self._write(lambda tx: runs.release(tx, run_id, until, calls))
         self._writer.disown(run_id)
         return released
 

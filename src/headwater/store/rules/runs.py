@@ -3,6 +3,7 @@
 Each function is one transaction's work. What is refused is refused before anything is written.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -91,6 +92,8 @@ async def _start_in_session(tx: Transaction, ask: Start, session_id: str) -> Sta
         return Missing("message")
     if session is None:
         session = Session(id=session_id, owner=owner, created_at=tx.now, updated_at=tx.now)
+    if session.title is None:
+        session = replace(session, title=ask.title)
     active = await tx.tables.active_run(owner, session_id)
     queue = await tx.tables.queue(owner, session_id)
     if _may_begin(ask, session, active, queue):
@@ -186,10 +189,13 @@ async def take_first(tx: Transaction, session: Session, queue: list[QueueEntry])
     return session, started
 
 
-async def release(tx: Transaction, run_id: str, until: float | None) -> bool:
+async def release(tx: Transaction, run_id: str, until: float | None, calls: Sequence[str]) -> bool:
     _, run = await lock(tx, run_id)
     if run is None or run.state is not RunState.RUNNING or run.worker_id != tx.worker_id:
         return False
+    if any(approval.call_id in calls for approval in await tx.tables.approvals(run_id)):
+        # Said while the run was still on its way to bed: nobody else would wake it.
+        until = tx.now
     state = advance(run.state, Signal.SUSPENDED)
     await tx.tables.put_run(replace(run, state=state, worker_id=None, waits_until=until))
     tx.news.of_run(run)
@@ -362,6 +368,9 @@ async def approve(
         if earlier.call_id == approval.call_id:
             return earlier
     await tx.tables.add_approval(run_id, approval)
+    if run.state is RunState.WAITING:
+        # Any worker may take it up now, also if the one that was told dies before it can.
+        await tx.tables.put_run(replace(run, waits_until=tx.now))
     _order(tx, run)
     tx.news.of_run(run)
     return approval

@@ -5,6 +5,7 @@ A lease would not do here: a laptop that was closed for an hour has missed every
 
 import fcntl
 import os
+import time
 from pathlib import Path
 
 from headwater.errors import StoreError
@@ -19,7 +20,7 @@ class FileLock:
         path = database.with_name(database.name + ".lock")
         self._file = open_private(path)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(self._file)
         except BlockingIOError:
             holder = os.pread(self._file, 1000, 0).decode("utf-8", "replace").strip() or "another server"
             os.close(self._file)
@@ -31,3 +32,12 @@ class FileLock:
 
     def release(self) -> None:
         os.close(self._file)
+
+
+def _lock(file: int) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        # A command that looks who has it holds it for a moment.
+        time.sleep(0.05)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -35,6 +35,15 @@ class SessionsTests:
         assert await store.session("bob", session.id) is None
         assert await store.transcript("bob", session.id) is None
 
+    async def test_a_run_may_bring_a_title_for_a_session_that_has_none(self, backend: Backend) -> None:
+        store = await backend.worker()
+        first = await started(store, session_id="s", messages=(said("one"),), title="Rivers")
+        await ended_well(store, first.run.id, tail=tail(first.run.id, 0))
+        await started(store, session_id="s", messages=(said("two"),), title="Lakes")
+        await started(store, session_id="t")
+        titles = [await store.session(OWNER, session_id) for session_id in ("s", "t")]
+        assert [session and session.title for session in titles] == ["Rivers", None]
+
     async def test_the_list_has_the_latest_first(self, backend: Backend) -> None:
         store = await backend.worker()
         made = [a_session(updated_at=float(n)) for n in range(4)]

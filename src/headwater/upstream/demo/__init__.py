@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from headwater.config.settings import UpstreamSettings
-from headwater.upstream.demo import echo, flaky, story, think, tools
+from headwater.upstream.demo import agent, echo, flaky, story, think, tools
 from headwater.upstream.demo.asked import Asked, read
 from headwater.upstream.demo.fit import fit
 from headwater.upstream.demo.script import Say, Script, play
@@ -25,6 +25,7 @@ MODELS: Final[dict[str, Callable[[Asked], Script]]] = {
     "think": think.script,
     "tools": tools.script,
     "flaky": flaky.script,
+    "agent": agent.script,
 }
 
 # `demo/flaky` can be told to stall: nobody should have to wait a minute to see what comes of it.

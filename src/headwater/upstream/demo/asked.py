@@ -32,6 +32,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     """An answer that is to be gone on with: the request ends with it."""
     results: tuple[Result, ...] = ()
     """Of the calls in the turn before, if the request ends with them."""
+    rounds: int = 0
+    """How often tools have answered since the user spoke."""
     tools: tuple[Offered, ...] = ()
     choice: str | Offered = "auto"
     parallel: bool = True
@@ -130,6 +132,7 @@ def read(body: bytes) -> Asked:
         system="\n".join(message.text for message in history if message.role == "system"),
         begun=begun,
         results=_results(history),
+        rounds=_rounds(history),
         tools=tools,
         choice=sent.tool_choice if isinstance(sent.tool_choice, str) else _chosen(sent.tool_choice, tools),
         parallel=sent.parallel_tool_calls,
@@ -163,6 +166,15 @@ def _results(history: list[_Message]) -> tuple[Result, ...]:
             break
         results.insert(0, Result(names.get(message.tool_call_id, "a tool"), message.text))
     return tuple(results)
+
+
+def _rounds(history: list[_Message]) -> int:
+    rounds = 0
+    for message in reversed(history):
+        if message.role == "user":
+            break
+        rounds += bool(message.tool_calls)
+    return rounds
 
 
 def _schema(format: _Format | None) -> dict[str, Any] | None:

@@ -28,36 +28,49 @@ Offer me one and ask again. From a client, put it into `tools`:
 
 I pick the tool whose name and description fit your words best, and make up arguments that fit its schema. \
 Say *both* or *in parallel* to see two calls at once."""
+_NO_OPINION: Final = "That is what I was told, and I pass it on as it is: a demo model has no opinion."
 _NOT_ALLOWED: Final = "There are tools here, but this request says that I may not call any (`tool_choice` is `none`)."
 
 
 def script(asked: Asked) -> Script:
     if asked.results:
-        return Script(beats=(Say(_told(asked)),))
+        return Script(beats=(Say(f"{told(asked)}\n\n{_NO_OPINION}"),))
     if not asked.tools:
         return Script(beats=(Say(_NO_TOOLS),))
     if asked.choice == "none":
         return Script(beats=(Say(_NOT_ALLOWED),))
-    picked = _picked(asked)
-    calls = [
+    return Script(beats=calls(asked, _picked(asked)))
+
+
+def calls(asked: Asked, picked: list[Offered]) -> tuple[Beat, ...]:
+    made = [
         Call(f"call_{asked.seed[n * 12 : n * 12 + 24]}", tool.name, _arguments(tool, asked.prompt, n))
         for n, tool in enumerate(picked)
     ]
-    beats: list[Beat] = [Say(_announced(picked)), *calls]
-    return Script(beats=tuple(beats))
+    return (Say(_announced(picked)), *made)
+
+
+def fitting(asked: Asked) -> list[Offered]:
+    """Of those that were picked, the ones that the prompt has a word of."""
+    words = _words(asked)
+    return [tool for tool in _picked(asked) if _fitness(tool, words) > 0]
 
 
 def _picked(asked: Asked) -> list[Offered]:
     """The one that fits best; two, where both fit or several were asked for."""
     if isinstance(asked.choice, Offered):
         return [asked.choice]
-    words = set(_WORD.findall(asked.prompt.lower())) - _TOO_COMMON
+    words = _words(asked)
     ranked = sorted(asked.tools, key=lambda tool: -_fitness(tool, words))
     if not asked.parallel:
         return ranked[:1]
     if _SEVERAL.search(asked.prompt):
         return (ranked * 2)[:2]
     return ranked[:1] + [tool for tool in ranked[1:2] if _fitness(tool, words) >= 2]
+
+
+def _words(asked: Asked) -> set[str]:
+    return set(_WORD.findall(asked.prompt.lower())) - _TOO_COMMON
 
 
 def _fitness(tool: Offered, words: set[str]) -> int:
@@ -77,9 +90,8 @@ def _announced(tools: list[Offered]) -> str:
     return f"Let me ask {' and '.join(dict.fromkeys(names))}{', twice' if len(set(names)) < len(names) else ''}."
 
 
-def _told(asked: Asked) -> str:
-    told = [f"`{result.tool}` says:\n\n{_quoted(result.text)}" for result in asked.results]
-    return "\n\n".join(told) + "\n\nThat is what I was told, and I pass it on as it is: a demo model has no opinion."
+def told(asked: Asked) -> str:
+    return "\n\n".join(f"`{result.tool}` says:\n\n{_quoted(result.text)}" for result in asked.results)
 
 
 def _quoted(text: str) -> str:

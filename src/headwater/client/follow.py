@@ -9,7 +9,7 @@ pass (404, 410, 401, …) is raised at once. Starts and stops nothing: a followe
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -69,8 +69,12 @@ async def follow(
     key: str | None = None,
     persistence: Persistence = Persistence(),
     clock: Clock = SystemClock(),
+    on_lost: Callable[[str], None] | None = None,
 ) -> AsyncGenerator[Entry, None]:
-    """Every event after the cursor, in its place, to the run's ending. Raises `FollowError`."""
+    """Every event after the cursor, in its place, to the run's ending. Raises `FollowError`.
+
+    `on_lost` is told why, each time that a connection was lost and another one is about to be tried.
+    """
     place = _Place(url, after, key, persistence)
     failures = 0
     try:
@@ -88,6 +92,8 @@ async def follow(
                     raise FollowError(f"Gave up on {url}: {lost}.") from lost
                 delay_s = backoff(failures, persistence.backoff_s, persistence.backoff_cap_s, random.random())
                 asked_s = min(lost.retry_after_s or 0.0, persistence.retry_after_cap_s)
+                if on_lost is not None:
+                    on_lost(str(lost))
             await clock.sleep(max(delay_s, asked_s))
     finally:
         place.close()

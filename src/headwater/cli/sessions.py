@@ -1,0 +1,177 @@
+"""`headwater sessions`: conversations listed, searched, shown, taken away, deleted."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from headwater.cli import exits
+from headwater.cli.complete import complete_session
+from headwater.cli.config import ConfigOption
+from headwater.cli.reach import KeyOption, ServerOption, Where, with_server
+
+if TYPE_CHECKING:
+    from headwater.cli.reach import Reached
+
+sessions = typer.Typer(help="Conversations: listed (which is the default), searched, shown, exported, deleted.")
+
+JsonOption = Annotated[bool, typer.Option("--json", help="For programs: one object a line.")]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=200)]
+SessionArgument = Annotated[
+    str,
+    typer.Argument(metavar="SESSION", help="Its id, the end of it, or `last`.", autocompletion=complete_session),
+]
+
+
+@sessions.callback(invoke_without_command=True)
+def _default(ctx: typer.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        list_sessions()
+
+
+@sessions.command("list")
+def list_sessions(
+    limit: LimitOption = 20,
+    as_json: JsonOption = False,
+    server: ServerOption = None,
+    key: KeyOption = None,
+    file: ConfigOption = None,
+) -> None:
+    """The newest first."""
+
+    async def work(reached: "Reached") -> int:
+        found = (await reached.client.ask("GET", f"/api/sessions?limit={limit}"))["sessions"]
+        rows = [[one["id"], _day(one["updated_at"]), one["title"] or "(nothing was said)"] for one in found]
+        _print(found, rows, as_json)
+        return exits.COMPLETED
+
+    raise typer.Exit(with_server(Where(server, key, file), work))
+
+
+@sessions.command()
+def search(
+    words: Annotated[list[str], typer.Argument(help="All of them are in the message.")],
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100)] = 20,
+    as_json: JsonOption = False,
+    server: ServerOption = None,
+    key: KeyOption = None,
+    file: ConfigOption = None,
+) -> None:
+    """Messages that have all the words. The exit code is 1 if there is none."""
+    from urllib.parse import urlencode
+
+    async def work(reached: "Reached") -> int:
+        from headwater.cli.words import one_line
+
+        query = urlencode({"q": " ".join(words), "limit": limit})
+        hits = (await reached.client.ask("GET", f"/api/sessions/search?{query}"))["hits"]
+        rows = [[hit["session_id"], _day(hit["created_at"]), one_line(hit["snippet"])] for hit in hits]
+        _print(hits, rows, as_json)
+        return exits.COMPLETED if hits else exits.FAILED
+
+    raise typer.Exit(with_server(Where(server, key, file), work))
+
+
+@sessions.command()
+def show(
+    session: SessionArgument,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs: one message or notice a line.")] = False,
+    server: ServerOption = None,
+    key: KeyOption = None,
+    file: ConfigOption = None,
+) -> None:
+    """What was said, on the branch that is shown."""
+
+    async def work(reached: "Reached") -> int:
+        import json
+
+        from headwater.cli.pick import pick_session
+        from headwater.cli.transcript import show_items
+
+        session_id = await pick_session(reached.client, session)
+        items = (await reached.client.ask("GET", f"/api/sessions/{session_id}/messages"))["items"]
+        if as_json:
+            for item in items:
+                print(json.dumps(item))
+        else:
+            show_items(items)
+        return exits.COMPLETED
+
+    raise typer.Exit(with_server(Where(server, key, file), work))
+
+
+@sessions.command()
+def export(
+    session: SessionArgument,
+    form: Annotated[Literal["md", "json"], typer.Option("--format", "-f")] = "md",
+    to: Annotated[Path | None, typer.Option("--to", "-o", help="A file; else it is printed.")] = None,
+    server: ServerOption = None,
+    key: KeyOption = None,
+    file: ConfigOption = None,
+) -> None:
+    """To take away: Markdown, or JSON with every branch."""
+
+    async def work(reached: "Reached") -> int:
+        import json
+
+        from headwater.cli.pick import pick_session
+
+        session_id = await pick_session(reached.client, session)
+        answer = await reached.client.ask("GET", f"/api/sessions/{session_id}/export?format={form}")
+        data = answer if isinstance(answer, bytes) else json.dumps(answer, indent=2, ensure_ascii=False).encode()
+        if to is None:
+            sys.stdout.buffer.write(data if data.endswith(b"\n") else data + b"\n")
+            return exits.COMPLETED
+        try:
+            to.expanduser().write_bytes(data)
+        except OSError as error:
+            exits.leave(f"{to} can't be written: {error.strerror}.", exits.FAILED)
+        return exits.COMPLETED
+
+    raise typer.Exit(with_server(Where(server, key, file), work))
+
+
+@sessions.command()
+def delete(
+    session: SessionArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")] = False,
+    server: ServerOption = None,
+    key: KeyOption = None,
+    file: ConfigOption = None,
+) -> None:
+    """With all that is in it. There is no way back."""
+
+    async def work(reached: "Reached") -> int:
+        from headwater.cli.pick import pick_session
+
+        session_id = await pick_session(reached.client, session)
+        title = (await reached.client.ask("GET", f"/api/sessions/{session_id}"))["title"] or "without a title"
+        if not yes and not (sys.stdin.isatty() and typer.confirm(f"Delete {session_id} ({title})?", err=True)):
+            exits.leave("nothing was deleted; --yes does it without asking.")
+        await reached.client.ask("DELETE", f"/api/sessions/{session_id}")
+        typer.echo(f"Deleted: {session_id} ({title}).", err=True)
+        return exits.COMPLETED
+
+    raise typer.Exit(with_server(Where(server, key, file), work))
+
+
+def _print(found: list[dict[str, Any]], rows: list[list[str]], as_json: bool) -> None:
+    import json
+    import shutil
+
+    from headwater.cli.table import columns
+
+    if as_json:
+        for one in found:
+            print(json.dumps(one))
+        return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in columns(rows, width):
+        print(line)
+
+
+def _day(moment: str) -> str:
+    from datetime import datetime
+
+    return datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M")

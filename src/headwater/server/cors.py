@@ -1,0 +1,54 @@
+"""Pages of other origins: none may ask, but for those that the configuration names.
+
+They come with a key in a header. A cookie is never theirs: nothing here allows credentials, and the guard refuses them.
+"""
+
+from collections.abc import MutableMapping
+from typing import Any, Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from headwater.server.http import header
+from headwater.server.services import Services
+
+_EXPOSED: Final = b"location, retry-after, x-run-id, idempotency-replayed, x-should-retry"
+_KNOWN_FOR_S: Final = b"600"
+
+
+class Cors:
+    """Around the whole application. A request that names no origin, and a server that allows none, pass as they are."""
+
+    def __init__(self, app: ASGIApp, services: Services) -> None:
+        self._app = app
+        self._services = services
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        origins = self._services.settings.server.cors_origins
+        if not origins or (origin := header(scope, b"origin")) not in origins:
+            await self._app(scope, receive, send)
+            return
+        allowed = [(b"access-control-allow-origin", str(origin).encode("latin-1")), (b"vary", b"Origin")]
+        if scope["method"] == "OPTIONS" and header(scope, b"access-control-request-method"):
+            await _preflight(scope, send, allowed)
+            return
+
+        async def send_marked(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                about = [*message.get("headers", ()), *allowed, (b"access-control-expose-headers", _EXPOSED)]
+                message = {**message, "headers": about}
+            await send(message)
+
+        await self._app(scope, receive, send_marked)
+
+
+async def _preflight(scope: Scope, send: Send, allowed: list[tuple[bytes, bytes]]) -> None:
+    # Whatever it wants to send: SDKs in a browser have headers of their own, and none opens anything.
+    wanted = (header(scope, b"access-control-request-headers") or "").encode("latin-1")
+    about = [
+        *allowed,
+        (b"access-control-allow-methods", b"GET, POST, PUT, PATCH, DELETE"),
+        (b"access-control-allow-headers", wanted),
+        (b"access-control-max-age", _KNOWN_FOR_S),
+    ]
+    await send({"type": "http.response.start", "status": 204, "headers": about})
+    await send({"type": "http.response.body", "body": b""})

@@ -1,0 +1,132 @@
+"""Lines for whoever operates it: JSON, or text on a terminal. Each has the run and the session that it is of.
+
+Never a key, a prompt or an upstream's own words: of a run only what we say of it ourselves. All of it goes through
+the standard library's logging, so that what libraries have to say comes in the same form.
+"""
+
+import asyncio
+import logging
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TextIO
+
+import msgspec
+
+from headwater.events import Completed, Incomplete, Stopped
+from headwater.records import Run
+from headwater.runs.observing import CURRENT, ids
+from headwater.server.metrics import told
+
+Format = Literal["auto", "json", "text"]
+
+_log = logging.getLogger("headwater.runs")
+_NAME: Final = "headwater"
+_RECORD: Final = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__)
+"""What every record has: the rest is what was said besides."""
+_EXPECTED: Final = (Completed, Incomplete, Stopped)
+
+
+class RunLog:
+    """An `Observer` of runs: a line for each that has ended."""
+
+    def ended(self, run: Run, stopped_in_s: float | None) -> None:
+        level = logging.INFO if isinstance(run.outcome, _EXPECTED) else logging.WARNING
+        if _log.isEnabledFor(level):
+            # By hand: to look up the line of code that says so takes a third of it all.
+            record = logging.LogRecord(_log.name, level, "", 0, "run ended", (), None)
+            record.__dict__.update(_facts(run))
+            _log.handle(record)
+
+    def recovered(self, run: Run) -> None:
+        _log.warning("run of a dead worker ended", extra=_facts(run))
+
+
+def _facts(run: Run) -> dict[str, Any]:
+    assert run.outcome is not None
+    outcome, reason = told(run.outcome)
+    facts = {
+        **ids(run),
+        "owner": run.owner,
+        "route": run.route,
+        "model": run.model,
+        "answered_by": run.answered_by,
+        "outcome": outcome,
+        "reason": reason,
+        "status": getattr(run.outcome, "status", None),
+        "duration_s": _between(run.started_at, run.ended_at),
+        "first_token_s": _between(run.started_at, run.first_token_at),
+    }
+    if run.usage.source != "unknown":
+        facts |= {"input_tokens": run.usage.input_tokens, "output_tokens": run.usage.output_tokens}
+    return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def _between(start: float | None, end: float | None) -> float | None:
+    return None if start is None or end is None else round(end - start, 4)
+
+
+# ------------------------------------------------------------------- setting it up
+
+
+def configure(level: str, format: Format, stream: TextIO) -> None:
+    """For the whole process. Called again, it replaces what it had set."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(formatter(format, terminal=stream.isatty()))
+    root = logging.getLogger()
+    for old in [old for old in root.handlers if old.name == _NAME]:
+        root.removeHandler(old)
+    handler.name = _NAME
+    root.addHandler(handler)
+    logging.getLogger("headwater").setLevel(level.upper())
+
+
+def formatter(format: Format, *, terminal: bool) -> logging.Formatter:
+    as_text = format == "text" or (format == "auto" and terminal)
+    return _text(colors=terminal) if as_text else JsonLines()
+
+
+class JsonLines(logging.Formatter):
+    """One line each. By hand: structlog's own way from a record to JSON takes five times as long, for every run."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+        }
+        line.update(_with_run({name: value for name, value in record.__dict__.items() if name not in _RECORD}))
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line, enc_hook=repr).decode()
+
+
+def _text(*, colors: bool) -> logging.Formatter:
+    # Imported only here: it takes as long as a tenth of the start of a server, and most have no terminal.
+    import structlog
+
+    before: list[Any] = [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.ExtraAdder(),
+        lambda logger, method, line: _with_run(line),
+        structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+    ]
+    # Not the one with the values of all variables: prompts are among them.
+    console = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
+    meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=before, processors=[meta, console])
+
+
+def _with_run(line: dict[str, Any]) -> dict[str, Any]:
+    # What another handler has left on the record.
+    line.pop("message", None)
+    if "run_id" not in line and _in_task() and (run := CURRENT.get()) is not None:
+        line.update(ids(run))
+    return line
+
+
+def _in_task() -> bool:
+    """Callbacks of a connection have the context of whoever has opened it, be it for another run."""
+    try:
+        return asyncio.current_task() is not None
+    except RuntimeError:
+        return False

@@ -1,0 +1,175 @@
+"""What `/metrics` tells: how runs went, for Prometheus. Written once a run and once a commit, never once a token.
+
+Names and buckets are those of OpenTelemetry's conventions for generative AI where it has them, with the units that its
+exporter for Prometheus puts behind them; the others are ours.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, Info, ProcessCollector
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+import headwater
+from headwater.events import Completed, Incomplete, Outcome
+from headwater.records import Run
+
+CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+OTHER: Final = "other"
+_MOST_NAMES: Final = 200
+"""Of models: a client may ask an upstream for any name, and each would be a series for ever."""
+
+_TO_FIRST_TOKEN_S: Final = (
+    0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
+)  # fmt: skip
+_PER_TOKEN_S: Final = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5)
+_DURATION_S: Final = tuple(0.01 * 2**n for n in range(14))
+_TOKENS: Final = tuple(float(4**n) for n in range(14))
+_STOP_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+_COMMIT_S: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5)
+_ABOUT: Final = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
+
+
+class _Series(Struct):
+    """Of one model as one upstream answers for it: found once, since finding them costs more than adding to them."""
+
+    duration: Histogram
+    first_token: Histogram
+    per_token: Histogram
+    tokens_in: Histogram
+    tokens_out: Histogram
+
+
+class Metrics:
+    """An `Observer` of runs."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        GCCollector(registry)
+        Info("headwater_build", "What is running.", registry=registry).info({"version": headwater.__version__})
+        self._first_token = Histogram(
+            "gen_ai_server_time_to_first_token_seconds",
+            "From the start of a run to its first text, reasoning or tool call.",
+            _ABOUT,
+            buckets=_TO_FIRST_TOKEN_S,
+            registry=registry,
+        )
+        self._per_token = Histogram(
+            "gen_ai_server_time_per_output_token_seconds",
+            "Per token after the first, of runs whose tokens the provider has counted.",
+            _ABOUT,
+            buckets=_PER_TOKEN_S,
+            registry=registry,
+        )
+        self._duration = Histogram(
+            "gen_ai_server_request_duration_seconds",
+            "From the start of a run to its end; error_type is empty for an answer.",
+            (*_ABOUT, "error_type"),
+            buckets=_DURATION_S,
+            registry=registry,
+        )
+        self._tokens = Histogram(
+            "gen_ai_client_token_usage",
+            "Tokens of a run, as the provider has counted them.",
+            (*_ABOUT, "gen_ai_token_type"),
+            buckets=_TOKENS,
+            registry=registry,
+        )
+        self._ours(registry)
+        self._series: dict[tuple[str, str, str], _Series] = {}
+        self._counters: dict[tuple[str, str, str], Counter] = {}
+        self._models: set[str] = set()
+
+    def _ours(self, registry: CollectorRegistry) -> None:
+        self._runs = Counter(
+            "headwater_runs", "Runs that have ended.", ("route", "outcome", "reason"), registry=registry
+        )
+        self._stops = Histogram(
+            "headwater_stop_seconds",
+            "From a stop to the moment that the run's upstream connection is closed.",
+            buckets=_STOP_S,
+            registry=registry,
+        )
+        self._resumes = Counter(
+            "headwater_resumes", "Streams that were followed on from a cursor.", ("route",), registry=registry
+        )
+        self._recovered = Counter(
+            "headwater_recovered_runs", "Runs of dead workers that this one has ended.", registry=registry
+        )
+        self._commits = Histogram(
+            "headwater_store_commit_seconds", "Commits of what runs have said.", buckets=_COMMIT_S, registry=registry
+        )
+        self.committed = self._commits.observe
+        self.going_on = Gauge("headwater_runs_going_on", "Runs that this worker has.", registry=registry)
+
+    def text(self) -> bytes:
+        return bytes(generate_latest(self.registry))
+
+    # ------------------------------------------------------------------- what went on
+
+    def ended(self, run: Run, stopped_in_s: float | None) -> None:
+        assert run.outcome is not None
+        outcome, reason = told(run.outcome)
+        self._runs_of(run.route, outcome, reason).inc()
+        if stopped_in_s is not None:
+            self._stops.observe(stopped_in_s)
+        if run.started_at is None or run.ended_at is None:
+            # It never began.
+            return
+        provider, model = (run.answered_by or "").partition("/")[0], self._bounded(run.model)
+        error = "" if isinstance(run.outcome, Completed | Incomplete) else f"{outcome}_{reason}"
+        self._count(run, self._of(provider, model, error))
+
+    def recovered(self, run: Run) -> None:
+        assert run.outcome is not None
+        self._recovered.inc()
+        # Nothing of its times: when it has ended is when it was found.
+        self._runs_of(run.route, *told(run.outcome)).inc()
+
+    def resumed(self, route: str) -> None:
+        self._resumes.labels(route).inc()
+
+    def _count(self, run: Run, series: _Series) -> None:
+        started_at, ended_at = run.started_at or 0.0, run.ended_at or 0.0
+        series.duration.observe(max(0.0, ended_at - started_at))
+        if run.first_token_at is not None:
+            series.first_token.observe(max(0.0, run.first_token_at - started_at))
+        if run.usage.source != "provider":
+            return
+        tokens = run.usage.output_tokens or 0
+        series.tokens_in.observe(run.usage.input_tokens or 0)
+        series.tokens_out.observe(tokens)
+        if run.first_token_at is not None and tokens > 1:
+            series.per_token.observe(max(0.0, ended_at - run.first_token_at) / (tokens - 1))
+
+    def _runs_of(self, route: str, outcome: str, reason: str) -> Counter:
+        found = self._counters.get((route, outcome, reason))
+        if found is None:
+            found = self._counters[route, outcome, reason] = self._runs.labels(route, outcome, reason)
+        return found
+
+    def _of(self, provider: str, model: str, error: str) -> _Series:
+        found = self._series.get((provider, model, error))
+        if found is None:
+            about = ("chat", provider, model)
+            found = self._series[provider, model, error] = _Series(
+                self._duration.labels(*about, error),
+                self._first_token.labels(*about),
+                self._per_token.labels(*about),
+                self._tokens.labels(*about, "input"),
+                self._tokens.labels(*about, "output"),
+            )
+        return found
+
+    def _bounded(self, model: str) -> str:
+        if model not in self._models:
+            if len(self._models) >= _MOST_NAMES:
+                return OTHER
+            self._models.add(model)
+        return model
+
+
+def told(outcome: Outcome) -> tuple[str, str]:
+    """How it ended, and why: words of ours, and never an upstream's."""
+    return type(outcome).__name__.lower(), outcome.reason

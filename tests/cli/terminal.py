@@ -1,0 +1,146 @@
+"""A command in a terminal of its own: a real pty, and an emulator that shows what a person would see."""
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyte
+
+from tests.commands import NOTHING_HERE
+
+PATIENCE_S = 30.0
+"""Others load the machine."""
+
+_MAIN = """
+import fcntl, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+from headwater.cli import main
+main()
+"""
+
+
+class _Emulated(pyte.HistoryScreen):
+    """Answers when it is asked where the cursor is."""
+
+    def __init__(self, columns: int, rows: int, answer: Callable[[str], None]) -> None:
+        super().__init__(columns, rows, history=10_000, ratio=0.5)
+        self._answer = answer
+
+    def write_process_input(self, data: str) -> None:
+        self._answer(data)
+
+
+class Terminal:
+    def __init__(self, arguments: tuple[str, ...], environ: Mapping[str, str], columns: int, rows: int) -> None:
+        self.emulated = _Emulated(columns, rows, self.type)
+        self._stream = pyte.ByteStream(self.emulated)
+        self.raw = b""
+        """All that was written."""
+        self._master, slave = pty.openpty()
+        self._set_size(columns, rows)
+        path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
+        variables = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": path,
+            "HOME": str(NOTHING_HERE),
+            "TERM": "xterm-256color",
+            "LANG": "C.UTF-8",
+            **environ,
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _MAIN, *arguments],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=NOTHING_HERE,
+            env=variables,
+            start_new_session=True,
+        )
+        os.close(slave)
+
+    # ------------------------------------------------------------------- seeing
+
+    def lines(self) -> list[str]:
+        """All that was ever on it, from the first line."""
+        above = ["".join(line[n].data for n in range(self.emulated.columns)) for line in self.emulated.history.top]
+        return [line.rstrip() for line in (*above, *self.emulated.display)]
+
+    def shown(self) -> list[str]:
+        return [line.rstrip() for line in self.emulated.display]
+
+    def text(self) -> str:
+        return "\n".join(self.lines())
+
+    def wait_for(self, wanted: str, *, count: int = 1) -> None:
+        """Until it was seen so often."""
+        until_s = time.monotonic() + PATIENCE_S
+        while self.text().count(wanted) < count:
+            assert time.monotonic() < until_s, f"{wanted!r} was not seen in:\n{self.text().rstrip()}"
+            if not self._read(0.2) and self.process.poll() is not None:
+                assert self.text().count(wanted) >= count, f"{wanted!r} was not seen in:\n{self.text().rstrip()}"
+
+    def wait_for_end(self) -> int:
+        """The exit code."""
+        until_s = time.monotonic() + PATIENCE_S
+        while self.process.poll() is None or self._read(0.0):
+            assert time.monotonic() < until_s, f"it goes on:\n{self.text().rstrip()}"
+            self._read(0.1)
+        return self.process.returncode
+
+    def _read(self, timeout_s: float) -> bool:
+        ready, _, _ = select.select([self._master], [], [], timeout_s)
+        if not ready:
+            return False
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:
+            return False
+        self.raw += data
+        self._stream.feed(data)
+        return bool(data)
+
+    # -------------------------------------------------------------------- doing
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def ctrl_c(self) -> None:
+        self.type("\x03")
+
+    def resize(self, columns: int, rows: int, *, emulated: bool = True) -> None:
+        """Not `emulated`: only the program is told. The emulator would cut lines that are too long now."""
+        if emulated:
+            self.emulated.resize(rows, columns)
+        self._set_size(columns, rows)
+
+    def _set_size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(10)
+        os.close(self._master)
+
+
+@contextmanager
+def terminal(*arguments: str, environ: Mapping[str, str], columns: int = 80, rows: int = 24) -> Iterator[Terminal]:
+    opened = Terminal(arguments, environ, columns, rows)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+def state_of(folder: Path) -> dict[str, str]:
+    return {"XDG_STATE_HOME": str(folder)}

@@ -1,0 +1,138 @@
+"""Lines for whoever operates it: whose run, which session; never a key, never what was said."""
+
+import asyncio
+import io
+import json
+import logging
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.records import Run
+from headwater.runs.observing import CURRENT
+from headwater.server.logs import configure, formatter
+from headwater.testing import Simulator
+from tests.server.house import Line, asking, eventually
+from tests.server.test_process import post, serve, upstream
+
+pytestmark = pytest.mark.anyio
+
+RUN = Run(id="run_7", owner="ann", model="fast", created_at=0.0, session_id="ses_7")
+
+
+@pytest.fixture
+def restored() -> Iterator[None]:
+    """Logging is the process's: what a test sets is taken back."""
+    root, ours = logging.getLogger(), logging.getLogger("headwater")
+    handlers, level = list(root.handlers), ours.level
+    yield
+    root.handlers[:] = handlers
+    ours.setLevel(level)
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+async def test_a_line_has_the_run_and_the_session_of_its_task(restored: None) -> None:
+    stream = io.StringIO()
+    configure("info", "auto", stream)
+    log = logging.getLogger("headwater.agents.mine")
+
+    async def work() -> None:
+        CURRENT.set(RUN)
+        log.info("from within %s", "an agent")
+        # As a connection's callback does, which has the context of whoever opened it.
+        asyncio.get_running_loop().call_soon(log.warning, "from a callback")
+        await asyncio.sleep(0)
+
+    await asyncio.create_task(work())
+    log.warning("by itself", extra={"run_id": "run_8"})
+    log.debug("too fine")
+    first, second, third = lines(stream.getvalue())
+    assert first | {"timestamp": ""} == {
+        "event": "from within an agent",
+        "level": "info",
+        "logger": "headwater.agents.mine",
+        "run_id": "run_7",
+        "session_id": "ses_7",
+        "timestamp": "",
+    }
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00", first["timestamp"])
+    assert "run_id" not in second
+    assert third["run_id"] == "run_8"
+
+
+def test_set_again_it_replaces_what_it_had_set(restored: None) -> None:
+    first, second = io.StringIO(), io.StringIO()
+    configure("info", "json", first)
+    configure("warning", "json", second)
+    logging.getLogger("headwater").info("quiet")
+    logging.getLogger("headwater").warning("loud")
+    assert first.getvalue() == ""
+    assert [line["event"] for line in lines(second.getvalue())] == ["loud"]
+
+
+@pytest.mark.parametrize(("format", "terminal"), [("text", False), ("auto", True), ("json", True), ("auto", False)])
+def test_a_traceback_has_no_values_of_variables(format: Any, terminal: bool) -> None:
+    prompt = "my secret" + " prompt"
+    try:
+        raise ValueError(f"of {len(prompt)} characters")
+    except ValueError as error:
+        record = logging.LogRecord("x", 40, "x.py", 1, "it %s", ("broke",), (ValueError, error, error.__traceback__))
+    said = formatter(format, terminal=terminal).format(record)
+    assert "it broke" in said
+    assert "of 16 characters" in said
+    assert "secret" not in said.replace('"my secret" + " prompt"', "")
+    if format == "json" or not (terminal or format == "text"):
+        assert "\n" not in said
+        assert "Traceback" in json.loads(said)["exception"]
+
+
+def test_what_json_can_not_hold_is_written_somehow() -> None:
+    record = logging.LogRecord("x", 20, "x.py", 1, "hm", (), None)
+    record.thing = {1, 2}
+    record.other = object()
+    assert "object object" in json.loads(formatter("json", terminal=False).format(record))["other"]
+
+
+async def test_a_server_says_how_each_run_ended_and_nothing_of_what_was_said(tmp_path: Path) -> None:
+    key, secret = "k" * 20, "u" * 24
+    config = '[[server.keys]]\nowner = "ann"\nkey = "env:A_KEY"\n'
+    async with Simulator() as simulator:
+        environ = {"A_KEY": key, "UP_KEY": secret, "HEADWATER_SERVER__LOG_LEVEL": "debug"}
+        up = upstream(simulator, more='api_key = "env:UP_KEY"\n')
+        async with serve(tmp_path, config + up, environ) as served:
+            for model in ("sim/tokens-2", "sim/tokens-5,cut-after-2", "sim/tokens-5,error-after-1", "sim/status-401"):
+                body = asking("chat", f"up/{model}", "my secret prompt", session_id="chat-1")
+                await post(served, "/v1/chat/completions", headers={"x-api-key": key}, **body)
+            await post(served, "/v1/chat/completions", headers={"x-api-key": "wrong" * 5}, **body)
+            await post(served, "/v1/chat/completions", headers={"x-api-key": key}, **body, nonsense="secret prompt")
+            line = await Line.open(served.url)
+            line.ask(
+                "/v1/chat/completions", asking("chat", "up/sim/stall-after-1", "secret prompt"), f"x-api-key: {key}"
+            )
+            await eventually(lambda: len(simulator.requests) == 5)
+            line.reset()
+            await simulator.wait_for_close(4)
+            served.signal(signal.SIGTERM)
+            code, err = await served.end()
+    assert code == 0
+    ended = [line for line in lines(err) if line["event"] == "run ended"]
+    told = [(line["outcome"], line["reason"], line["level"], line.get("session_id")) for line in ended]
+    assert told == [
+        ("completed", "stop", "info", "chat-1"),
+        ("failed", "upstream_truncated", "warning", "chat-1"),
+        ("failed", "upstream_error", "warning", "chat-1"),
+        ("failed", "refused", "warning", "chat-1"),
+        ("stopped", "disconnect", "info", None),
+    ]
+    assert {line["owner"] for line in ended} == {"ann"}
+    assert all(line["run_id"].startswith("run_") for line in ended)
+    assert ended[0]["output_tokens"] == 2
+    for never in ("secret prompt", key, secret, "wrongwrong", "t0 t1"):
+        assert never not in err

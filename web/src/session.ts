@@ -1,0 +1,244 @@
+/** The conversation that is open: what is stored of it, what runs, what waits, and all that can be done with it. */
+
+import { batch, computed, type Signal, signal } from "@preact/signals";
+import { ApiError, api, newKey, type Saying } from "./api";
+import { isActive, type Row, rowsOf } from "./fold";
+import type { LiveRun } from "./runs";
+import { announcement, fail, follow, forget, live, refreshSoon, sessions, watch } from "./state";
+import type { Asked, Item, MessageItem, Multitask, Parameters, Part, Queue, SessionNow } from "./wire";
+
+/** Said, and not yet confirmed by the server. */
+export interface Pending {
+  content: string;
+  parts: Part[];
+  failed: string | null;
+}
+
+export class OpenSession {
+  readonly info: Signal<SessionNow | null> = signal(null);
+  readonly items: Signal<Item[]> = signal([]);
+  readonly queue: Signal<Queue | null> = signal(null);
+  readonly pending: Signal<Pending | null> = signal(null);
+  /** The run that goes on, or that has just ended and is not in `items` yet. */
+  readonly run: Signal<LiveRun | null> = signal(null);
+  readonly stopping = signal(false);
+  readonly missing = signal(false);
+  readonly loaded = signal(false);
+  readonly rows = computed<Row[]>(() => rowsOf(this.items.value));
+  private readonly unwatch: () => void;
+  private loading: Promise<void> | null = null;
+  private again = false;
+  private closed = false;
+
+  constructor(readonly id: string) {
+    this.unwatch = watch({
+      onEnded: (runId) => {
+        if (this.run.value?.id === runId) this.onEnded(this.run.value);
+      },
+      onGone: (runId) => {
+        if (this.run.value?.id === runId) this.drop(runId);
+      },
+      onChanged: (kind, changed) => {
+        if (kind === "session" && changed === this.id) void this.load();
+      },
+      onReturn: () => void this.load(),
+    });
+  }
+
+  close(): void {
+    this.closed = true;
+    this.unwatch();
+    const run = this.run.peek();
+    if (run) forget(run.id);
+  }
+
+  get isBusy(): boolean {
+    const run = this.run.value;
+    if (!run) return this.info.value?.active_run_id != null;
+    void run.version.value;
+    return isActive(run.fold.status);
+  }
+
+  // -------------------------------------------------------------------- fetching
+
+  async load(): Promise<void> {
+    if (this.closed) return;
+    if (this.loading) {
+      this.again = true;
+      return this.loading;
+    }
+    this.loading = this.fetch();
+    try {
+      await this.loading;
+    } finally {
+      this.loading = null;
+    }
+    if (this.again) {
+      this.again = false;
+      await this.load();
+    }
+  }
+
+  private async fetch(): Promise<void> {
+    try {
+      const info = await api.session(this.id);
+      const [items, queue] = await Promise.all([
+        api.messages(this.id),
+        info.queued || info.queue_paused ? api.queue(this.id) : null,
+      ]);
+      if (!this.closed) this.show(info, items, queue);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) this.missing.value = true;
+      else if (!(error instanceof ApiError && error.unreachable)) fail(error);
+    } finally {
+      this.loaded.value = true;
+    }
+  }
+
+  private show(info: SessionNow, items: Item[], queue: Queue | null): void {
+    batch(() => {
+      this.info.value = info;
+      this.items.value = items;
+      this.queue.value = queue && (queue.items.length || queue.paused) ? queue : null;
+      this.settle(info, items);
+    });
+    this.markRead();
+  }
+
+  /** What runs is followed; what has ended and is stored is let go. The server's word counts. */
+  private settle(info: SessionNow, items: Item[]): void {
+    const run = this.run.value;
+    if (run && run.id !== info.active_run_id) {
+      const stored = items.some(
+        (item) => item.run_id === run.id && (item.kind === "notice" || item.role === "assistant"),
+      );
+      if (stored || run.fold.outcome || !isActive(run.fold.status)) {
+        this.run.value = null;
+        forget(run.id);
+      }
+    }
+    if (info.active_run_id && this.run.value?.id !== info.active_run_id) {
+      if (this.run.value) forget(this.run.value.id);
+      this.run.value = follow(info.active_run_id, info.parameters.model ?? "", this.id);
+    }
+    if (!info.active_run_id) this.stopping.value = false;
+  }
+
+  private onEnded(run: LiveRun): void {
+    announcement.value = endingSaid(run.fold.outcome?.type ?? "");
+    this.stopping.value = false;
+    void this.load();
+  }
+
+  private drop(runId: string): void {
+    if (this.run.value?.id === runId) this.run.value = null;
+    live.remove(runId);
+    void this.load();
+  }
+
+  private markRead(): void {
+    const info = this.info.value;
+    if (!info?.head_id || info.head_id === info.read_id || document.hidden) return;
+    const head = info.head_id;
+    void api
+      .changeSession(this.id, { read_id: head })
+      .then(refreshSoon)
+      .catch(() => {});
+  }
+
+  // ---------------------------------------------------------------------- saying
+
+  async send(said: Saying): Promise<boolean> {
+    const multitask: Multitask = said.multitask ?? "reject";
+    if (multitask !== "queue") {
+      this.pending.value = { content: said.content, parts: said.parts ?? [], failed: null };
+    }
+    return this.begin(() => api.say(this.id, said, newKey()));
+  }
+
+  edit(message: MessageItem, content: string): Promise<boolean> {
+    const parts = message.parts.flatMap((part) =>
+      part.type === "image" && part.blob ? [{ type: "image" as const, blob: part.blob }] : [],
+    );
+    return this.begin(() => api.edit(this.id, message.id, { content, parts }, newKey()));
+  }
+
+  /** Answered again, beside what is there. */
+  retry(messageId: string, model?: string): Promise<boolean> {
+    return this.begin(() => api.regenerate(this.id, messageId, model, newKey()));
+  }
+
+  goOn(runId: string): Promise<boolean> {
+    return this.begin(() => api.goOn(runId, newKey()));
+  }
+
+  private async begin(ask: () => Promise<Asked>): Promise<boolean> {
+    try {
+      const { run } = await ask();
+      if (this.closed) return true;
+      if (run.status !== "queued") this.run.value = follow(run.id, run.model, this.id);
+      await this.load();
+      return true;
+    } catch (error) {
+      fail(error);
+      void this.load();
+      return false;
+    } finally {
+      this.pending.value = null;
+      refreshSoon();
+    }
+  }
+
+  async stop(): Promise<void> {
+    const runId = this.run.value?.id ?? this.info.value?.active_run_id;
+    if (!runId || this.stopping.value) return;
+    this.stopping.value = true;
+    try {
+      const answer = await api.stop(runId);
+      if (answer.run.outcome) {
+        this.stopping.value = false;
+        await this.load();
+      }
+    } catch (error) {
+      this.stopping.value = false;
+      fail(error);
+    }
+  }
+
+  async showBranch(messageId: string): Promise<void> {
+    await this.change({ head_id: messageId });
+    await this.load();
+  }
+
+  async change(change: { title?: string; parameters?: Parameters; head_id?: string }): Promise<void> {
+    try {
+      this.info.value = await api.changeSession(this.id, change);
+      refreshSoon();
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  get title(): string {
+    const info = this.info.value ?? sessions.value.find((one) => one.id === this.id);
+    return info?.title ?? "New conversation";
+  }
+}
+
+function endingSaid(type: string): string {
+  const said: Record<string, string> = {
+    completed: "The answer is complete.",
+    incomplete: "The answer is incomplete.",
+    stopped: "Stopped. What had arrived is kept.",
+    failed: "The answer broke off. What had arrived is kept.",
+    interrupted: "The answer was interrupted. What had arrived is kept.",
+  };
+  return said[type] ?? "The answer has ended.";
+}
+
+/** The one that is on the page. */
+export const opened = signal<OpenSession | null>(null);
+
+export function newSessionId(): string {
+  return `ses_${newKey().slice(0, 26)}`;
+}

@@ -1,0 +1,246 @@
+/**
+ * What the whole page knows: who is signed in, which models and conversations there are, what runs, how the connection is.
+ *
+ * One conversation's own state is in session.ts. Whatever another tab or device does comes as a hint, and is fetched.
+ */
+
+import { batch, computed, signal } from "@preact/signals";
+import { ApiError, api, whenUnauthorized } from "./api";
+import { remember, remembered } from "./drafts";
+import { browser, type ConnectionState, EventHub } from "./events";
+import { LiveRuns } from "./runs";
+import type { Me, Model, RunSummary, Session } from "./wire";
+
+/** Undefined: not known yet. Null: a key is needed. */
+export const me = signal<Me | null | undefined>(undefined);
+export const models = signal<Model[]>([]);
+export const sessions = signal<Session[]>([]);
+export const moreSessions = signal<string | null>(null);
+export const sessionsLoaded = signal(false);
+/** Active runs by their session. */
+export const active = signal<ReadonlyMap<string, RunSummary>>(new Map());
+export const connection = signal<ConnectionState>("idle");
+export const toast = signal<{ text: string; kind: "error" | "plain" } | null>(null);
+/** For screen readers: whole sentences, now and then. */
+export const announcement = signal("");
+export const sidebarOpen = signal(false);
+/** How many dialogs and menus are open: Esc belongs to them first. */
+export const overlays = signal(0);
+
+export const mayApprove = computed(() => me.value?.scopes.includes("approve") ?? false);
+
+export const live = new LiveRuns();
+
+/** Somebody who shows a run, a session or a group, and wants to know when it changed. */
+export interface Watcher {
+  onEnded?(runId: string): void;
+  onGone?(runId: string): void;
+  onChanged?(kind: string, id: string): void;
+  /** Everything may have changed. */
+  onReturn?(): void;
+}
+
+const watchers = new Set<Watcher>();
+
+export function watch(watcher: Watcher): () => void {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
+}
+
+export const hub = new EventHub(
+  {
+    onEvent(event) {
+      live.get(event.run_id)?.take(event);
+      if (event.type !== "ended") return;
+      for (const watcher of watchers) watcher.onEnded?.(event.run_id);
+      refreshSoon();
+    },
+    onGone(runId) {
+      for (const watcher of watchers) watcher.onGone?.(runId);
+      refreshSoon();
+    },
+    onChanged(changed) {
+      refreshSoon();
+      for (const watcher of watchers) {
+        if (changed.kind === "all") watcher.onReturn?.();
+        else watcher.onChanged?.(changed.kind, changed.id);
+      }
+    },
+    onState(state) {
+      connection.value = state;
+    },
+    onReturn() {
+      refreshSoon();
+      for (const watcher of watchers) watcher.onReturn?.();
+    },
+  },
+  browser,
+);
+
+/** Follows a run from its beginning: what was and what comes is folded by the same code. */
+export function follow(runId: string, model: string, sessionId: string | null) {
+  const run = live.add(runId, model, sessionId);
+  if (!run.fold.outcome) hub.follow(runId);
+  return run;
+}
+
+/** Lets a run go that nothing shows any more. */
+export function forget(runId: string): void {
+  hub.unfollow(runId);
+  live.remove(runId);
+}
+
+// ---------------------------------------------------------------------- fetching
+
+export async function loadMe(): Promise<void> {
+  try {
+    me.value = await api.me();
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) me.value = null;
+    else if (error instanceof ApiError && error.unreachable) setTimeout(() => void loadMe(), 1500);
+    else fail(error);
+    return;
+  }
+  hub.start();
+  void loadModels();
+  void refresh();
+}
+
+export async function loadModels(): Promise<void> {
+  try {
+    models.value = await api.models();
+  } catch (error) {
+    fail(error);
+  }
+}
+
+let refreshing: Promise<void> | null = null;
+let again = false;
+let soon: ReturnType<typeof setTimeout> | undefined;
+
+/** Several hints are one refresh. */
+export function refreshSoon(): void {
+  clearTimeout(soon);
+  soon = setTimeout(() => void refresh(), 120);
+}
+
+export async function refresh(): Promise<void> {
+  if (refreshing) {
+    again = true;
+    return refreshing;
+  }
+  refreshing = fetchLists();
+  await refreshing;
+  refreshing = null;
+  if (again) {
+    again = false;
+    refreshSoon();
+  }
+}
+
+async function fetchLists(): Promise<void> {
+  try {
+    const [page, running, waiting] = await Promise.all([
+      api.sessions(),
+      api.runs({ status: "running" }),
+      api.runs({ status: "waiting" }),
+    ]);
+    batch(() => {
+      // What was paged in before stays behind it.
+      const fresh = new Set(page.sessions.map((session) => session.id));
+      const oldest = page.sessions.at(-1)?.updated_at ?? "";
+      const older = page.next
+        ? sessions.value.filter((one) => !fresh.has(one.id) && one.updated_at < oldest)
+        : [];
+      sessions.value = [...page.sessions, ...older];
+      if (!older.length) moreSessions.value = page.next;
+      active.value = new Map(
+        [...running, ...waiting].flatMap((run) => (run.session_id ? [[run.session_id, run] as const] : [])),
+      );
+      sessionsLoaded.value = true;
+    });
+  } catch (error) {
+    if (!(error instanceof ApiError && (error.unreachable || error.status === 401))) fail(error);
+  }
+}
+
+export async function loadMore(): Promise<void> {
+  const before = moreSessions.value;
+  if (!before) return;
+  const page = await api.sessions(before);
+  batch(() => {
+    const known = new Set(sessions.value.map((one) => one.id));
+    sessions.value = [...sessions.value, ...page.sessions.filter((one) => !known.has(one.id))];
+    moreSessions.value = page.next;
+  });
+}
+
+// ------------------------------------------------------------------------ models
+
+/** What a new conversation begins with: the last that was chosen, else the server's, else the first. */
+export const chosenModel = signal<string | null>(remembered("model"));
+
+export function chooseModel(id: string): void {
+  chosenModel.value = id;
+  remember("model", id);
+}
+
+export const modelForNew = computed<string | null>(() => {
+  const known = models.value.map((model) => model.id);
+  for (const wish of [chosenModel.value, me.value?.default_model]) {
+    if (wish && known.includes(wish)) return wish;
+  }
+  return known.find((id) => id === "demo/story") ?? known[0] ?? null;
+});
+
+// ------------------------------------------------------------------------ saying
+
+let toastTimer: ReturnType<typeof setTimeout> | undefined;
+
+export function say(text: string, kind: "error" | "plain" = "plain"): void {
+  toast.value = { text, kind };
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(
+    () => {
+      toast.value = null;
+    },
+    kind === "error" ? 8000 : 3500,
+  );
+}
+
+export function fail(error: unknown): void {
+  if (error instanceof ApiError && error.status === 401) return;
+  say(error instanceof Error ? error.message : String(error), "error");
+}
+
+/** Opens a menu or dialog as far as Esc is concerned; call what is given back when it closes. */
+export function overlay(): () => void {
+  overlays.value++;
+  let open = true;
+  return () => {
+    if (open) overlays.value--;
+    open = false;
+  };
+}
+
+// ---------------------------------------------------------------------- starting
+
+whenUnauthorized(() => {
+  if (me.value) {
+    hub.stop();
+    me.value = null;
+  }
+});
+
+export function start(): void {
+  document.addEventListener("visibilitychange", () => hub.setAwake(!document.hidden));
+  hub.setAwake(!document.hidden);
+  window.addEventListener("online", () => hub.nudge());
+  window.addEventListener("offline", () => hub.nudge());
+  // From the back-forward cache the old connection is dead.
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) hub.nudge();
+  });
+  setInterval(() => hub.tick(), 5000);
+  void loadMe();
+}

@@ -1,0 +1,292 @@
+/** An answer: what was thought, said and called, how it ended, and what can be done with it. */
+
+import { useEffect, useState } from "preact/hooks";
+import { api } from "../api";
+import { endingText, isWhole, toneOf } from "../endings";
+import { isActive, partsOf, type Shown, type Words } from "../fold";
+import { go, paths } from "../router";
+import type { LiveRun } from "../runs";
+import type { OpenSession } from "../session";
+import { fail, models, say } from "../state";
+import { duration } from "../when";
+import type { Item, MessageItem, Outcome } from "../wire";
+import { Branches } from "./Branches";
+import { Figures } from "./Figures";
+import { Icon } from "./Icon";
+import { copyText, Markdown } from "./Markdown";
+import { Menu } from "./Overlay";
+import { ToolCard } from "./ToolCard";
+import { TruthButton } from "./TruthButton";
+
+interface Props {
+  session: OpenSession;
+  runId: string;
+  messages: MessageItem[];
+  notices: Item[];
+  /** While it goes on, and until it is stored. */
+  run: LiveRun | null;
+  /** What it answers. */
+  askedId: string | null;
+  last: boolean;
+}
+
+export function Answer({ session, runId, messages, notices, run, askedId, last }: Props) {
+  void run?.version.value;
+  const fold = run?.fold;
+  const live = fold !== undefined && isActive(fold.status);
+  const parts: Shown[] = fold ? fold.parts : partsOf(messages);
+  const outcome = fold ? fold.outcome : (messages.at(-1)?.outcome ?? null);
+  const first = messages[0];
+  const model = first?.model ?? fold?.model ?? "";
+  const by = first?.answered_by ?? fold?.upstream ?? null;
+  return (
+    <article
+      class="answer"
+      aria-label={`Answer of ${model || "the model"}`}
+      data-run={runId}
+      data-message={first?.id}
+    >
+      <header class="who">
+        <span class="avatar" aria-hidden="true" />
+        <span class="model">{model}</span>
+        {by && !sameModel(by, model) && <span class="by">answered by {by}</span>}
+        {first?.continues && <span class="by">continued</span>}
+      </header>
+      <div class="parts">
+        {parts.map((part, n) => (
+          <PartView key={n} part={part} runId={runId} live={live} growing={live && n === parts.length - 1} />
+        ))}
+        {live && <Waiting run={run!} stopping={session.stopping.value} />}
+      </div>
+      {!live && (
+        <Ending
+          session={session}
+          runId={runId}
+          outcome={outcome}
+          notices={notices}
+          askedId={askedId}
+          first={first}
+          last={last}
+        />
+      )}
+      {!live && (
+        <Actions session={session} runId={runId} messages={messages} text={textOf(parts)} outcome={outcome} />
+      )}
+    </article>
+  );
+}
+
+/** `openai/gpt-5` answers for `gpt-5`, and `demo` for `demo/story`. */
+function sameModel(by: string, model: string): boolean {
+  return by === model || by.endsWith(`/${model}`) || model.startsWith(`${by}/`);
+}
+
+function textOf(parts: Shown[]): string {
+  return parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("\n\n");
+}
+
+function PartView({
+  part,
+  runId,
+  live,
+  growing,
+}: {
+  part: Shown;
+  runId: string;
+  live: boolean;
+  growing: boolean;
+}) {
+  switch (part.kind) {
+    case "text":
+      return <Markdown text={part.text} live={growing} />;
+    case "reasoning":
+      return <Thought part={part} growing={growing} runId={runId} />;
+    case "call":
+      return <ToolCard call={part} runId={runId} live={live} />;
+    case "remark":
+      return (
+        <p class="remark">
+          <Icon name="warn" size={15} />
+          {part.text}
+        </p>
+      );
+  }
+}
+
+function Thought({ part, growing, runId }: { part: Words; growing: boolean; runId: string }) {
+  const [found, setFound] = useState<number | null>(null);
+  const ms = part.fromMs !== undefined && part.toMs !== undefined ? part.toMs - part.fromMs : found;
+  const time = ms === null ? "" : ` for ${duration(ms)}`;
+  return (
+    <details
+      class={growing ? "thought growing" : "thought"}
+      onToggle={() => {
+        if (ms === null) void thoughtMs(runId, part.turn).then(setFound);
+      }}
+    >
+      <summary>
+        <Icon name="thought" size={15} />
+        <span>{growing ? `Thinking${ms !== null && ms >= 1000 ? time : ""}…` : `Thought${time}`}</span>
+        <Icon name="down" size={14} />
+      </summary>
+      <div class="thought-text">{part.text}</div>
+    </details>
+  );
+}
+
+/** The log still knows how long it took, as long as it is kept. */
+async function thoughtMs(runId: string, turn: number): Promise<number | null> {
+  const { readLog } = await import("../log");
+  const log = await readLog(runId).catch(() => null);
+  const parts = log?.fold.parts.filter((part) => part.kind === "reasoning" && part.turn === turn) ?? [];
+  const thought = parts[0];
+  return thought?.kind === "reasoning" ? (thought.toMs ?? 0) - (thought.fromMs ?? 0) : null;
+}
+
+/** Something to see while nothing comes. */
+function Waiting({ run, stopping }: { run: LiveRun; stopping: boolean }) {
+  const { fold } = run;
+  const last = fold.parts.at(-1);
+  const quiet = !last || last.kind === "remark";
+  const said = stopping
+    ? "Stopping…"
+    : fold.status === "queued"
+      ? "Waiting for its turn…"
+      : fold.status === "waiting"
+        ? "Waiting for your answer."
+        : fold.because
+          ? `Trying again: ${fold.because}`
+          : "Waiting for the first word…";
+  if (!quiet && !stopping)
+    return fold.status === "running" ? <span class="caret" aria-hidden="true" /> : null;
+  return (
+    <p class="waiting">
+      <span class="ripple" aria-hidden="true" />
+      {said}
+    </p>
+  );
+}
+
+interface EndingProps {
+  session: OpenSession;
+  runId: string;
+  outcome: Outcome | null;
+  notices: Item[];
+  askedId: string | null;
+  first: MessageItem | undefined;
+  last: boolean;
+}
+
+/** How it ended, if that was not the end that one hopes for; and the way on. */
+function Ending({ session, runId, outcome, notices, askedId, first, last }: EndingProps) {
+  if (isWhole(outcome)) return null;
+  const dropped = notices.filter((item) => item.kind === "notice" && item.code === "tool_call_dropped");
+  const own = notices.find((item) => item.kind === "notice" && item.code !== "tool_call_dropped");
+  const text = outcome ? endingText(outcome) : own?.kind === "notice" ? own.text : "";
+  if (!text && !dropped.length) return null;
+  const again = first?.id ?? askedId;
+  return (
+    <>
+      {dropped.map((item) => (
+        <p class="remark" key={item.id}>
+          <Icon name="warn" size={15} />
+          {item.kind === "notice" ? item.text : ""}
+        </p>
+      ))}
+      {text && (
+        <div
+          class={`ending ${outcome ? toneOf(outcome) : own?.kind === "notice" && own.code === "stopped" ? "calm" : "bad"}`}
+        >
+          <span class="ending-text">
+            {first && <b>Partial.</b>} {text}
+            {first && <span class="kept"> Every word that arrived is kept.</span>}
+          </span>
+          {last && (
+            <span class="ending-actions">
+              {first && (
+                <button type="button" class="button small primary" onClick={() => void session.goOn(runId)}>
+                  <Icon name="forward" size={14} /> Continue
+                </button>
+              )}
+              {again && (
+                <button type="button" class="button small" onClick={() => void session.retry(again)}>
+                  <Icon name="retry" size={14} /> Retry
+                </button>
+              )}
+            </span>
+          )}
+        </div>
+      )}
+    </>
+  );
+}
+
+interface ActionsProps {
+  session: OpenSession;
+  runId: string;
+  messages: MessageItem[];
+  text: string;
+  outcome: Outcome | null;
+}
+
+function Actions({ session, runId, messages, text, outcome }: ActionsProps) {
+  const [copied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!copied) return;
+    const timer = setTimeout(() => setCopied(false), 1500);
+    return () => clearTimeout(timer);
+  }, [copied]);
+  const first = messages[0];
+  const last = messages.at(-1);
+  if (!first || !last) return null;
+  const fork = async () => {
+    try {
+      const made = await api.fork(session.id, last.id);
+      go(paths.session(made.id));
+      say("A new conversation, up to here.");
+    } catch (error) {
+      fail(error);
+    }
+  };
+  return (
+    <footer class="actions">
+      <Branches session={session} message={first} />
+      <button
+        type="button"
+        class="icon-button"
+        aria-label={copied ? "Copied" : "Copy answer"}
+        title="Copy answer"
+        onClick={() => void copyText(text).then(() => setCopied(true))}
+      >
+        <Icon name={copied ? "check" : "copy"} size={16} />
+      </button>
+      <Menu
+        label="Answer again"
+        side="left"
+        choices={[
+          { label: "Again with the same model", icon: "retry", act: () => void session.retry(first.id) },
+          ...models.value
+            .filter((model) => model.id !== first.model)
+            .slice(0, 8)
+            .map((model) => ({
+              label: `With ${model.id}`,
+              act: () => void session.retry(first.id, model.id),
+            })),
+        ]}
+      >
+        <Icon name="retry" size={16} />
+      </Menu>
+      <button
+        type="button"
+        class="icon-button"
+        aria-label="Branch into a new conversation"
+        title="Branch into a new conversation"
+        onClick={() => void fork()}
+      >
+        <Icon name="branch" size={16} />
+      </button>
+      <TruthButton runId={runId} />
+      <Figures sessionId={session.id} runId={runId} messages={messages} outcome={outcome} />
+    </footer>
+  );
+}

@@ -1,0 +1,127 @@
+/** What waits for its turn. It is kept on the server: every tab and device sees the same. */
+
+import { useState } from "preact/hooks";
+import { api } from "../api";
+import type { OpenSession } from "../session";
+import { fail } from "../state";
+import type { ImageIn, Queue, QueueItem } from "../wire";
+import { Icon } from "./Icon";
+
+export function QueueList({ session }: { session: OpenSession }) {
+  const queue = session.queue.value;
+  if (!queue?.items.length) return null;
+  const change = async (what: () => Promise<Queue | undefined>) => {
+    try {
+      const next = await what();
+      if (next) session.queue.value = next.items.length ? next : null;
+      void session.load();
+    } catch (error) {
+      fail(error);
+      void session.load();
+    }
+  };
+  const ids = queue.items.map((item) => item.run.id);
+  const move = (from: number, to: number) => {
+    const order = [...ids];
+    order.splice(to, 0, ...order.splice(from, 1));
+    void change(() => api.changeQueue(session.id, { order }));
+  };
+  return (
+    <section class="queue" aria-label="Waiting messages">
+      <header class="queue-head">
+        <Icon name={queue.paused ? "pause" : "clock"} size={15} />
+        <span>
+          {queue.paused ? "Paused: the answer before did not complete" : "Next, when the answer is done"}
+        </span>
+        {queue.paused && (
+          <button
+            type="button"
+            class="button small primary"
+            onClick={() => void change(() => api.changeQueue(session.id, { resume: true }))}
+          >
+            <Icon name="play" size={13} /> Go on
+          </button>
+        )}
+      </header>
+      <ol>
+        {queue.items.map((item, n) => (
+          <Waiting
+            key={item.run.id}
+            item={item}
+            up={n > 0 ? () => move(n, n - 1) : null}
+            down={n < ids.length - 1 ? () => move(n, n + 1) : null}
+            edit={(content) =>
+              void change(() =>
+                api.changeQueue(session.id, {
+                  edit: { run_id: item.run.id, content, parts: imagesOf(item) },
+                }),
+              )
+            }
+            remove={() =>
+              void change(async () => {
+                await api.unqueue(session.id, item.run.id);
+                return undefined;
+              })
+            }
+          />
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function imagesOf(item: QueueItem): ImageIn[] {
+  return item.parts.flatMap((part) =>
+    part.type === "image" && part.blob ? [{ type: "image", blob: part.blob }] : [],
+  );
+}
+
+interface WaitingProps {
+  item: QueueItem;
+  up: (() => void) | null;
+  down: (() => void) | null;
+  edit(content: string): void;
+  remove(): void;
+}
+
+function Waiting({ item, up, down, edit, remove }: WaitingProps) {
+  const [text, setText] = useState<string | null>(null);
+  const done = () => {
+    if (text?.trim() && text !== item.content) edit(text);
+    setText(null);
+  };
+  return (
+    <li>
+      {text === null ? (
+        <button type="button" class="queue-text" title="Edit" onClick={() => setText(item.content)}>
+          {item.content || "(images)"}
+        </button>
+      ) : (
+        <input
+          class="field"
+          aria-label="Edit waiting message"
+          value={text}
+          ref={(input) => input?.focus()}
+          onInput={(event) => setText(event.currentTarget.value)}
+          onBlur={done}
+          onKeyDown={(event) => {
+            if (event.key === "Enter" && !event.isComposing) done();
+            if (event.key === "Escape") {
+              event.stopPropagation();
+              setText(null);
+            }
+          }}
+        />
+      )}
+      <button type="button" class="icon-button" aria-label="Earlier" disabled={!up} onClick={() => up?.()}>
+        <Icon name="up" size={15} />
+      </button>
+      <button type="button" class="icon-button" aria-label="Later" disabled={!down} onClick={() => down?.()}>
+        <Icon name="down" size={15} />
+      </button>
+      <button type="button" class="icon-button" aria-label="Remove from the queue" onClick={remove}>
+        <Icon name="close" size={15} />
+      </button>
+    </li>
+  );
+}
