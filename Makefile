@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 IMPURE := */upstream/*,*/runs/*,*/store/*,*/simulate/*,*/agent/*,*/server/*,*/cli/*,*/testing/*,*/client/*,*/streams.py
 
 PAGE := src/headwater/server/page/index.html
-WEB := $(shell find web/src web/public -type f) web/index.html web/vite.config.ts web/tsconfig.json
+WEB := $(shell find web/src -type f) web/index.html web/vite.config.ts web/tsconfig.json
 # Tests of what runs as processes of their own, where no line is counted: without the tracer they take half the time.
 APART := $(wildcard tests/server tests/server_native tests/cli tests/page tests/test_serve.py)
 # Three on two cores: a good part of the time is waiting.
@@ -73,9 +73,9 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	@touch $@ $(VENV)/.run
 
-web/node_modules/.made: $(VENV)/.made web/package.json web/package-lock.json
+web/node_modules/.made: $(VENV)/.made web/package.json
 	@echo "Installing what the page is built with into web/node_modules (once)…"
-	@.ci/npm ci --silent --no-progress
+	@.ci/npm install --loglevel error --no-progress
 	@touch $@
 
 $(PAGE): web/node_modules/.made $(WEB)

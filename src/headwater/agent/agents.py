@@ -1,20 +1,24 @@
 """The agents of a configuration, ready to be asked: built in one place."""
 
-from collections.abc import Iterable
-
 from msgspec.structs import replace
 
 from headwater.agent import demo
 from headwater.agent.calls import Calls
 from headwater.agent.demo import DemoTools
 from headwater.agent.gate import Gate
+from headwater.agent.loading import Unloaded, load
 from headwater.agent.loop import Limits, Loop
+from headwater.agent.mcp.servers import Servers
+from headwater.agent.own import Means, OwnAgent
 from headwater.agent.pictures import Pictures
 from headwater.agent.tools import Toolbox, Toolboxes
+from headwater.agent.watch import Watch
+from headwater.agent.watched import Broken, Watched, told
 from headwater.clock import Clock
 from headwater.config.settings import AgentSettings, Settings
 from headwater.conversation import Parameters, Request, System, Text
 from headwater.errors import CallerError
+from headwater.events import Failed
 from headwater.records import Run
 from headwater.sessions.context import Context
 from headwater.source import Source
@@ -32,6 +36,9 @@ class Agents:
         self._store = store
         self._clock = clock
         self._demo_tools = DemoTools(clock)
+        self._servers = Servers(settings.mcp, clock)
+        self._watch = Watch()
+        self._own = {name: load(name, agent.python) for name, agent in settings.agents.items() if agent.python}
 
     def __contains__(self, name: str) -> bool:
         return name in self._agents
@@ -52,12 +59,16 @@ class Agents:
 
     async def source(self, run: Run, context: Context) -> Source:
         """What answers a run of an agent. Raises `CallerError`."""
-        agent = self._agent(run.agent or run.model)
-        assert agent.model is not None
+        name = run.agent or run.model
+        agent = self._agent(name)
+        if agent.model is None:
+            return self._own_agent(run, name, agent, context)
         return self._loop(run, agent, await self._upstreams.model(agent.model), context)
 
     async def close(self) -> None:
-        """What its tools hold is let go of."""
+        """All servers of tools that were started for it end."""
+        await self._servers.close()
+        self._watch.close()
 
     def _agent(self, name: str) -> AgentSettings:
         if name not in self._agents:
@@ -66,17 +77,28 @@ class Agents:
 
     def _loop(self, run: Run, agent: AgentSettings, model: Model, context: Context) -> Loop:
         pictures = Pictures(self._store, run.owner)
-        toolbox = Toolboxes(self._boxes(run, agent.tools))
+        toolbox = self._toolbox(run, agent)
         gate = Gate(self._store, self._clock, run, agent.approve, agent.approve_timeout_s)
         calls = Calls(toolbox, gate, pictures, self._clock, result_chars=agent.result_limit_chars)
         limits = Limits(max_turns=agent.max_turns, budget_tokens=agent.budget_tokens)
         context = replace(context, request=_asked(context.request, agent))
         return Loop(run, model, context, toolbox, calls, pictures, limits)
 
-    def _boxes(self, run: Run, names: Iterable[str]) -> Iterable[tuple[str, Toolbox]]:
-        for name in names:
-            if name == demo.SERVER:
-                yield name, self._demo_tools
+    def _own_agent(self, run: Run, name: str, agent: AgentSettings, context: Context) -> Source:
+        found = self._own[name]
+        if isinstance(found, Unloaded):
+            return Broken(Failed("agent_error", f"The agent '{name}' can't be used: {found.why}"))
+        toolbox = self._toolbox(run, agent)
+        pictures = Pictures(self._store, run.owner)
+        calls = Calls(toolbox, None, pictures, self._clock, result_chars=agent.result_limit_chars)
+        means = Means(self._upstreams, toolbox, calls)
+        own = OwnAgent(found, run, told(context), means, agent.cleanup_timeout_s)
+        return Watched(own, self._watch, f"The agent '{name}' ({run.id})", context.notice)
+
+    def _toolbox(self, run: Run, agent: AgentSettings) -> Toolbox:
+        if agent is demo.SETTINGS:
+            return self._demo_tools
+        return Toolboxes({name: self._servers.toolbox(name, run) for name in agent.tools})
 
 
 def _asked(request: Request, agent: AgentSettings) -> Request:

@@ -7,11 +7,18 @@ can't suspend itself, and is never begun a second time: nothing here could know 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Final
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
 
 from headwater.accumulate import Accumulator
+from headwater.agent.asking import Asking, ModelError, request_of
+from headwater.agent.calls import Calls
+from headwater.agent.tools import Tool, Toolbox
 from headwater.conversation import Message
+from headwater.conversation import Tool as Declared
 from headwater.dialects.lenient import mended
 from headwater.errors import HeadwaterError
 from headwater.events import (
@@ -27,11 +34,18 @@ from headwater.events import (
     RunStarted,
     Stopped,
     TextDelta,
+    ToolArgsDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+    ToolResult,
+    Usage,
+    UsageReported,
     decode_entry,
     encode_entry,
 )
 from headwater.records import Run
 from headwater.source import Ended, Sink, emit
+from headwater.upstream.upstreams import Upstreams
 
 Said = str | Event | Outcome
 """What an agent may yield: text, an event of another kind, or how it ends, which is the last that is taken."""
@@ -48,15 +62,25 @@ class AgentError(HeadwaterError):
     """The agent did what an agent can't do."""
 
 
-class Context:
-    """What an agent knows of its run, and a second way to speak."""
+class Means(Struct, frozen=True):
+    """What the server lends to its agents."""
 
-    def __init__(self, run: Run, messages: tuple[Message, ...], sink: Sink) -> None:
+    upstreams: Upstreams
+    toolbox: Toolbox
+    calls: Calls
+
+
+class Context:
+    """What an agent knows of its run, a second way to speak, and what it can use: tools, and models."""
+
+    def __init__(self, run: Run, messages: tuple[Message, ...], sink: Sink, means: Means | None = None) -> None:
         self.run_id = run.id
         self.session_id = run.session_id
         self.messages = messages
         """What was said so far, the history of the session first."""
         self._sink = sink
+        self._means = means
+        self._usage: Usage | None = None
         self._over = False
         self._streamed = False
 
@@ -74,6 +98,52 @@ class Context:
             self._streamed = self._streamed or isinstance(event, TextDelta)
             emit(self._sink, event)
 
+    # -------------------------------------------------------------- tools and models
+
+    async def tools(self) -> tuple[Tool, ...]:
+        """Those that its configuration names."""
+        return (await self._lent().toolbox.offer()).tools
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        """A tool, by its name (`files.read_file`, or as a model calls it): in the log, and never a second time.
+
+        What went wrong is in the result's `state`. Several may be called at a time.
+        """
+        means = self._lent()
+        tools = {tool.called: tool for tool in await self.tools()}
+        called = next((tool.called for tool in tools.values() if tool.full_name == name), name)
+        index = len(self._sink.fold.turn_calls)
+        id = f"call_{self.run_id.removeprefix('run_')}_{index}"
+        written = msgspec.json.encode(arguments).decode()
+        emit(self._sink, ToolCallStarted(index, id, called), ToolArgsDelta(index, written), ToolCallEnded(index))
+        call = self._sink.fold.turn_calls[index]
+        await means.calls.one(call, tools, self._sink)
+        assert call.result is not None
+        return call.result
+
+    def ask(
+        self,
+        model: str,
+        messages: Sequence[Message] | str | None = None,
+        tools: Sequence[Declared] = (),
+        **parameters: Any,
+    ) -> Asking:
+        """A model of the server's, by its name there. Without `messages`, what this agent was asked."""
+        said = self.messages if messages is None else messages
+        return Asking(self._lent().upstreams, model, request_of(said, tools, parameters), self._sink, self._spend)
+
+    def _spend(self, usage: Usage) -> None:
+        self._usage = usage if self._usage is None else self._usage + usage
+        if self.stop_cause is None:
+            emit(self._sink, UsageReported(self._usage))
+
+    def _lent(self) -> Means:
+        if self._means is None:
+            raise AgentError("Tools and models are a server's to lend: this agent runs without one.")
+        return self._means
+
+    # ------------------------------------------------------------------- how it ends
+
     def returned(self, said: str | Outcome | None) -> Outcome | None:
         """What an agent that is a function ends with: text that it has streamed is not said again (C72)."""
         if not isinstance(said, str):
@@ -89,7 +159,17 @@ class Context:
 class OwnAgent:
     """A `Source`."""
 
-    def __init__(self, agent: Agent, run: Run, messages: tuple[Message, ...] = ()) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        run: Run,
+        messages: tuple[Message, ...] = (),
+        means: Means | None = None,
+        unwind_s: float | None = None,
+    ) -> None:
+        """`unwind_s`: for its cleanup, if not as long as all have."""
+        self.unwind_s = unwind_s
+        self._means = means
         self._agent = agent
         self._run = run
         self._messages = messages
@@ -97,9 +177,11 @@ class OwnAgent:
         self._going.set()
 
     async def run(self, sink: Sink) -> Ended:
-        context = Context(self._run, self._messages, sink)
+        context = Context(self._run, self._messages, sink, self._means)
         try:
             outcome = await self._outcome(context)
+        except ModelError as error:
+            outcome = error.outcome
         finally:
             context.end()
         return Ended(outcome or _proven(sink.fold))

@@ -6,7 +6,7 @@ Values, and pure functions of them. How a tool is reached is its `Toolbox`'s to 
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct, field
@@ -76,9 +76,9 @@ class Toolbox(Protocol):
 class Toolboxes:
     """Several as one."""
 
-    def __init__(self, boxes: Iterable[tuple[str, Toolbox]]) -> None:
-        """Each with its name, which its tools have for their `server`."""
-        self._boxes = dict(boxes)
+    def __init__(self, boxes: Mapping[str, Toolbox]) -> None:
+        """By the name that its tools have for their `server`."""
+        self._boxes = boxes
 
     async def offer(self) -> Offer:
         offers = await asyncio.gather(*(box.offer() for box in self._boxes.values()))

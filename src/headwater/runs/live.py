@@ -140,7 +140,11 @@ class LiveRun:
 
     def _refused(self, trouble: StoreError) -> None:
         """Nothing can be shown any more, so nothing more is to be asked for."""
-        self.trouble = trouble
+        if trouble.trouble in ("fenced", "lost"):
+            # Others end it, or have: followers find that in the store.
+            self.lost = True
+        else:
+            self.trouble = trouble
         self.stop(Interrupted("store"))
 
     async def kept(self) -> None:
@@ -211,7 +215,9 @@ class LiveRun:
         return True
 
     def tick(self, now_s: float) -> None:
-        if self._asked is not None and now_s - self._asked_s > self._habits.unwind_s:
+        # A user's own agent may have been given a time of its own.
+        unwind_s = getattr(self._source, "unwind_s", None)
+        if self._asked is not None and now_s - self._asked_s > (unwind_s or self._habits.unwind_s):
             self._wake()
 
     def _wake(self, *_: object) -> None:
@@ -345,9 +351,10 @@ class LiveRun:
             try:
                 result = await write()
             except StoreError as error:
-                self.trouble = error
                 if error.trouble in ("fenced", "lost"):
+                    self.trouble = None
                     return None
+                self.trouble = error
                 self._tell()
                 await self._clock.sleep(_RETRY_S)
             else:

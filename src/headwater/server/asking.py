@@ -60,8 +60,8 @@ async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask
     if model is None or run.recorded:
         return Begun(await _start(services, run, ask), head, None)
     run = replace(run, state=RunState.RUNNING, started_at=now, worker_id=services.store.worker_id)
-    live = services.runs.start_unrecorded(run, lambda run: services.answers.asking(run, ask.request, model))
-    return Begun(run, head, live)
+    make_source = services.traced(lambda run: services.answers.asking(run, ask.request, model))
+    return Begun(run, head, services.runs.start_unrecorded(run, make_source))
 
 
 def is_recorded(ask: Ask) -> bool:

@@ -2,8 +2,9 @@
 
 import asyncio
 import os
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from msgspec.structs import replace
 
@@ -12,7 +13,7 @@ from headwater.clock import Clock, SystemClock
 from headwater.config.settings import Settings
 from headwater.events import make_id
 from headwater.runs.answers import Answers
-from headwater.runs.live import Habits
+from headwater.runs.live import Habits, MakeSource
 from headwater.runs.observing import All
 from headwater.runs.service import Patience, Runs
 from headwater.server.logs import RunLog
@@ -23,13 +24,18 @@ from headwater.store.opening import open_store
 from headwater.upstream.sweep import Sweep
 from headwater.upstream.upstreams import Upstreams
 
+if TYPE_CHECKING:
+    from headwater.server.tracing import Tracing
+
 _DAY_S = 86_400.0
 
 
 class Services:
     """`open` it inside the event loop that serves."""
 
-    def __init__(self, settings: Settings, clock: Clock, store: Store, upstreams: Upstreams) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, store: Store, upstreams: Upstreams, tracing: "Tracing | None" = None
+    ) -> None:
         self.settings = settings
         self.clock = clock
         self.store = store
@@ -41,6 +47,9 @@ class Services:
         self.sessions = Sessions(store, clock, self.make_id)
         self.agents = Agents(settings, upstreams, store, clock)
         self.answers = Answers(store, self.sessions, upstreams, self.agents)
+        self.tracing = tracing
+        self.traced: Callable[[MakeSource], MakeSource] = _as_it_is if tracing is None else tracing.around
+        """Around whatever a run is begun with."""
         self._retiring: set[asyncio.Task[None]] = set()
         self.metrics = Metrics()
         store.watch_commits(self.metrics.committed)
@@ -53,7 +62,7 @@ class Services:
                 tail_bytes=kept.tail_bytes,
                 observer=All(self.metrics, RunLog()),
             ),
-            self.answers,
+            self.traced(self.answers),
             Patience(
                 max_unfollowed_s=kept.max_unfollowed_s,
                 linger_s=settings.server.linger_s,
@@ -63,14 +72,27 @@ class Services:
         self.metrics.going_on.set_function(self.runs.running)
 
     @classmethod
-    async def open(cls, settings: Settings, address: str, clock: Clock | None = None) -> Self:
-        """`address` is where this worker listens. Raises `StoreError`."""
+    async def open(
+        cls, settings: Settings, address: str, clock: Clock | None = None, dead: Collection[str] = ()
+    ) -> Self:
+        """`address` is where this worker listens; `dead` are workers that were killed.
+
+        Raises `StoreError`; `ImportError` for traces without their extra.
+        """
         clock = clock or SystemClock()
         url = settings.store.url.reveal()
         store = await open_store(
-            url, address=address, clock=clock, entropy=os.urandom, durability=settings.store.durability
+            url,
+            address=address,
+            clock=clock,
+            entropy=os.urandom,
+            durability=settings.store.durability,
+            lease_s=settings.store.lease_s,
         )
-        services = cls(settings, clock, store, Upstreams(settings, clock, recordings(url)))
+        tracing = _tracing() if settings.server.traces else None
+        services = cls(settings, clock, store, Upstreams(settings, clock, recordings(url)), tracing)
+        if dead:
+            await store.fence_dead(dead)
         await services.runs.open()
         return services
 
@@ -86,6 +108,8 @@ class Services:
         await self.agents.close()
         await self.upstreams.close()
         await self.store.close()
+        if self.tracing is not None:
+            await self.tracing.close()
 
     def reload(self, settings: Settings) -> None:
         """From now on these. What is under way goes on as it was begun; the store stays the one that was opened."""
@@ -105,6 +129,17 @@ class Services:
 
     def make_id(self, prefix: str) -> str:
         return make_id(prefix, int(self.clock.unix_s() * 1000), os.urandom(10))
+
+
+def _tracing() -> "Tracing":
+    # Imported only here: it is an extra.
+    from headwater.server.tracing import Tracing
+
+    return Tracing()
+
+
+def _as_it_is(make_source: MakeSource) -> MakeSource:
+    return make_source
 
 
 def recordings(store_url: str) -> Path:

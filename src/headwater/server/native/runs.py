@@ -232,6 +232,9 @@ async def approve(call: Call, body: ApprovalIn) -> Reply:
     asked = await _asked(call, run_id, call_id)
     if asked is None:
         raise not_found("call that waits for an answer")
+    run = await call.services.store.run(call.owner, run_id)
+    if run is None or run.outcome is not None:
+        raise Refusal("The run has ended: nothing waits for an answer any more.", status=409, code="run_ended")
     if asked.arguments_digest != body.arguments_digest:
         message = "The call has other arguments than those that were shown."
         raise Refusal(message, status=409, code="arguments_changed", facts={"arguments_digest": asked.arguments_digest})
