@@ -69,9 +69,7 @@ export function Answer({ session, runId, messages, notices, run, askedId, last }
           last={last}
         />
       )}
-      {!live && (
-        <Actions session={session} runId={runId} messages={messages} text={textOf(parts)} outcome={outcome} />
-      )}
+      {!live && <Actions session={session} runId={runId} messages={messages} text={textOf(parts)} />}
     </article>
   );
 }
@@ -233,10 +231,9 @@ interface ActionsProps {
   runId: string;
   messages: MessageItem[];
   text: string;
-  outcome: Outcome | null;
 }
 
-function Actions({ session, runId, messages, text, outcome }: ActionsProps) {
+function Actions({ session, runId, messages, text }: ActionsProps) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
     if (!copied) return;
@@ -293,7 +290,7 @@ function Actions({ session, runId, messages, text, outcome }: ActionsProps) {
         <Icon name="branch" size={16} />
       </button>
       <TruthButton runId={runId} />
-      <Figures sessionId={session.id} runId={runId} messages={messages} outcome={outcome} />
+      <Figures session={session} runId={runId} messages={messages} />
     </footer>
   );
 }
