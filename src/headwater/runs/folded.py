@@ -1,7 +1,7 @@
 """What a run's committed log amounts to: never more than is kept, whatever its worker has in memory."""
 
 from headwater.accumulate import Accumulator
-from headwater.events import Entry, decode_entry
+from headwater.events import Entry, ReasoningDelta, TextDelta, ToolArgsDelta, ToolCallStarted, decode_entry
 from headwater.records import Run
 from headwater.store.base import Store
 
@@ -13,12 +13,15 @@ class Folded:
         self.t_ms: float | None = None
         """Of the last entry."""
         self.first_token_ms: float | None = None
+        self.last_token_ms: float | None = None
 
     def apply(self, entry: Entry) -> None:
         self.fold.apply(entry.event)
         self.last_seq, self.t_ms = entry.seq, entry.t
-        if self.first_token_ms is None and self.fold.delivered_anything:
-            self.first_token_ms = entry.t
+        if isinstance(entry.event, TextDelta | ReasoningDelta | ToolCallStarted | ToolArgsDelta):
+            self.last_token_ms = entry.t
+            if self.first_token_ms is None:
+                self.first_token_ms = entry.t
 
 
 async def folded(store: Store, owner: str | None, run_id: str) -> tuple[Run, Folded] | None:

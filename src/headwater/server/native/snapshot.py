@@ -69,6 +69,7 @@ def _shape(run: Run, fold: Accumulator, last_seq: int, last_event_at: datetime |
         reasoning=fold.reasoning(),
         tool_calls=_calls(fold),
         attempts=_attempts(fold),
+        last_token_at=None,
         last_event_at=last_event_at,
     )
 
@@ -76,7 +77,8 @@ def _shape(run: Run, fold: Accumulator, last_seq: int, last_event_at: datetime |
 def _folded_shape(run: Run, amount: Folded) -> RunShape:
     from_ = run.started_at if run.started_at is not None else run.created_at
     at = None if amount.t_ms is None else time(from_ + amount.t_ms / 1000)
-    shape = _shape(run, amount.fold, amount.last_seq, at)
+    last = None if amount.last_token_ms is None else time(from_ + amount.last_token_ms / 1000)
+    shape = replace(_shape(run, amount.fold, amount.last_seq, at), last_token_at=last)
     if run.outcome is not None:
         return shape
     first = None if amount.first_token_ms is None else time(from_ + amount.first_token_ms / 1000)
