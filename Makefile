@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 IMPURE := */upstream/*,*/runs/*,*/store/*,*/simulate/*,*/agent/*,*/server/*,*/cli/*,*/testing/*,*/client/*,*/streams.py
 
 PAGE := src/headwater/server/page/index.html
-WEB := $(shell find web/src web/public -type f) web/index.html web/vite.config.ts web/tsconfig.json
+WEB := $(shell find web/src -type f) web/index.html web/vite.config.ts web/tsconfig.json
 # Tests of what runs as processes of their own, where no line is counted: without the tracer they take half the time.
 APART := $(wildcard tests/server tests/server_native tests/cli tests/page tests/test_serve.py)
 # Three on two cores: a good part of the time is waiting.

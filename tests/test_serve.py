@@ -30,13 +30,12 @@ def served(
             process.kill()
 
 
-def test_it_serves_a_page_that_says_what_is_there() -> None:
+def test_it_serves_a_page() -> None:
     with served("--port", "0") as (url, process):
         page = urllib.request.urlopen(f"{url}/", timeout=10)
         assert "default-src 'none'" in page.headers["content-security-policy"]
         html = page.read().decode()
-        assert headwater.__version__ in html
-        assert "chat" in html
+        assert "Headwater" in html
         assert "{{" not in html
         assert urllib.request.urlopen(f"{url}/healthz", timeout=10).read() == b"ok\n"
         process.send_signal(signal.SIGTERM)

@@ -42,7 +42,7 @@ def test_all_that_is_wrong_is_said_at_once_in_the_order_of_the_file() -> None:
 
 def test_an_unknown_key_that_is_close_to_none_names_the_choice() -> None:
     assert one_problem("[store]\nq = 1").endswith(
-        "There is: durability, keep_idempotency_hours, keep_logs_days, max_unfollowed_s, tail_bytes, url."
+        "There is: durability, keep_idempotency_hours, keep_logs_days, lease_s, max_unfollowed_s, tail_bytes, url."
     )
     assert one_problem(upstream(q=1)).endswith("upstreams.up.q: is not a key that is known here.")
 

@@ -16,6 +16,20 @@ def said(text: str) -> list[str]:
     return [problem.partition(": ")[2] for problem in problems(text)]
 
 
+# --------------------------------------------------------------------- workers
+
+
+def test_several_workers_need_a_store_that_they_can_share() -> None:
+    store = '[store]\nurl = "{}"\n[server]\nworkers = {}\n'
+    for url, scheme in (("sqlite:/tmp/h.db", "sqlite"), ("memory:", "memory")):
+        assert said(store.format(url, 2)) == [
+            f'server.workers: 2 processes can\'t share a "{scheme}:" store. '
+            "Set store.url to a postgresql://… (docs/scaling.md), or take one."
+        ]
+    assert said(store.format("sqlite:/tmp/h.db", 1)) == []
+    assert said(store.format("postgresql://db/headwater", 4)) == []
+
+
 # ---------------------------------------------------------------------- models
 
 

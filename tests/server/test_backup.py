@@ -5,11 +5,8 @@ import re
 import stat
 from pathlib import Path
 
-import apsw
 import pytest
 
-from headwater.errors import StoreError
-from headwater.store.sqlite.backup import back_up
 from headwater.testing import Simulator
 from tests.commands import finished
 from tests.server.house import Line, asking
@@ -83,30 +80,3 @@ def test_what_can_not_be_copied_is_said(tmp_path: Path, url: str, code: int, sai
     assert said in err
     assert "secret" not in err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_damaged_file_is_no_backup(tmp_path: Path) -> None:
-    path, copy = tmp_path / "h.db", tmp_path / "copy.db"
-    connection = apsw.Connection(str(path))
-    connection.execute("create table t(a text, unique(a))")
-    connection.executemany("insert into t values(?)", [(f"row {number} " * 50,) for number in range(500)])
-    connection.close()
-    whole = path.read_bytes()
-    path.write_bytes(whole[:20_000] + b"\xff" * 40_000 + whole[60_000:])
-    with pytest.raises(StoreError, match="damaged"):
-        back_up(path, copy)
-    path.write_bytes(b"no database at all" * 100)
-    with pytest.raises(StoreError, match="damaged"):
-        back_up(path, copy)
-    assert [file.name for file in tmp_path.iterdir()] == ["h.db"]
-
-
-def test_a_place_that_can_not_be_written_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "h.db"
-    apsw.Connection(str(path)).close()
-    with pytest.raises(StoreError):
-        back_up(path, tmp_path / "none" / "copy.db")
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder" / "x").touch()
-    with pytest.raises(StoreError):
-        back_up(path, tmp_path / "folder")

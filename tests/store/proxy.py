@@ -9,6 +9,7 @@ from typing import Literal
 from urllib.parse import parse_qs, urlsplit
 
 SOCKET = ".s.PGSQL.5432"
+CANCEL_REQUEST = b"\0\0\0\x10\x04\xd2\x16\x2e"
 
 
 class Proxy:
@@ -24,17 +25,34 @@ class Proxy:
         self.lost = asyncio.Event()
         self.refuse_then = False
         """After that nobody gets through any more."""
+        self.silent = False
+        """Answers are held back."""
+        self.silent_from: Callable[[bytes], bool] | None = None
+        """From which question on that."""
+        self.cut_on_cancel = False
+        """Who takes a question back is cut off at that moment."""
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.refusing:
             writer.close()
             return
-        from_server, to_server = await asyncio.open_unix_connection(self._server)
+        try:
+            from_server, to_server = await asyncio.open_unix_connection(self._server)
+        except OSError:
+            # It is not there, as while it is restarted.
+            writer.close()
+            return
         both = {writer, to_server}
         self._open |= both
         back = asyncio.create_task(self._back(from_server, writer))
         try:
             while data := await reader.read(1 << 20):
+                if self.cut_on_cancel and data.startswith(CANCEL_REQUEST):
+                    self.refusing = True
+                    self.cut()
+                    break
+                if self.silent_from is not None and self.silent_from(data):
+                    self.silent, self.silent_from = True, None
                 if self.loses is not None and self.loses(data):
                     back.cancel()
                     await asyncio.wait([back])
@@ -56,9 +74,9 @@ class Proxy:
     async def _back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
             while data := await reader.read(1 << 20):
-                if not (self.deaf and data.startswith(b"A")):
+                if not self.silent and not (self.deaf and data.startswith(b"A")):
                     writer.write(data)
-            writer.close()
+        writer.close()
 
     def cut(self) -> None:
         """All that are connected are so no longer."""

@@ -37,7 +37,7 @@ from tests.store.proxy import Proxy, proxied
 
 pytestmark = pytest.mark.anyio
 
-IMPATIENT = Patience(connect_s=0.2, keep_s=0.5, fate_s=0.3)
+IMPATIENT = Patience(connect_s=0.2, keep_s=0.5, fate_s=0.3, answer_s=2.0)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ async def proxy(postgres: PostgresServer) -> AsyncIterator[tuple[Proxy, Postgres
         async with proxied(postgres.url(), Path(folder)) as (proxy, url):
             backend = PostgresBackend(postgres.url(), by_proxy=url, patience=IMPATIENT)
             yield proxy, backend
-            proxy.refusing = proxy.deaf = False
+            proxy.refusing = proxy.deaf = proxy.silent = proxy.cut_on_cancel = False
             await backend.close()
 
 
@@ -109,6 +109,22 @@ async def test_while_a_commit_is_under_way_what_comes_waits_and_goes_down_with_i
         ("first", 0, "unreachable"),
         ("second", 0, "unreachable"),
     ]
+
+
+async def test_a_connection_that_breaks_while_a_commit_is_given_up_does_not_keep_it_trying(
+    proxy: tuple[Proxy, PostgresBackend],
+) -> None:
+    """psycopg raises the break then, and not the cancel that told it to give up."""
+    between, backend = proxy
+    store = await backend.worker()
+    run = (await started(store)).run
+    await kept(store, tokens(run.id, 0))
+    between.silent = between.cut_on_cancel = True
+    async with asyncio.timeout(30):
+        (trouble,) = await kept(store, tokens(run.id, 1))
+    assert trouble is not None
+    assert trouble.trouble == "unreachable"
+    between.silent = between.cut_on_cancel = False
 
 
 # -------------------------------------------------------------------- writes
@@ -180,6 +196,25 @@ async def test_a_read_that_breaks_is_told_and_the_next_one_is_not_harmed(
     with pytest.raises(StoreError):
         await store.run(OWNER, run.id)
     assert await store.run(OWNER, run.id) == run
+
+
+@pytest.mark.parametrize("asked", ["INSERT INTO headwater.run_body", "COMMIT"])
+async def test_a_server_that_is_there_and_says_nothing_is_not_waited_for_for_ever(
+    proxy: tuple[Proxy, PostgresBackend], asked: str
+) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    run = (await started(store)).run
+    between.silent_from, between.cut_on_cancel = lambda data: asked.encode() in data, True
+    with pytest.raises(StoreError) as raised:
+        await started(store)
+    assert raised.value.trouble == "unreachable"
+    with pytest.raises(StoreError) as raised:
+        await store.run(OWNER, run.id)
+    assert raised.value.trouble == "unreachable"
+    between.silent = between.refusing = between.cut_on_cancel = False
+    assert await store.run(OWNER, run.id) == run
+    assert len((await store.runs(OWNER)).runs) == (2 if asked == "COMMIT" else 1)
 
 
 # --------------------------------------------------------------- the server

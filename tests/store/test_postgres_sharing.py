@@ -129,12 +129,8 @@ async def test_a_beat_waits_for_nobody(backend: PostgresBackend) -> None:
 
 async def test_of_two_that_declare_each_other_dead_one_lives(backend: PostgresBackend) -> None:
     first, second = await backend.worker(), await backend.worker()
-    await backend.clock.advance(10)
-    for store in (first, second):
-        await store.beat()
-    # Each is heard of often enough to judge, and at last neither.
-    await backend.clock.advance(15.5)
-    found = await asyncio.gather(first.fence_dead(), second.fence_dead(), return_exceptions=True)
+    asked = (first.fence_dead({second.worker_id}), second.fence_dead({first.worker_id}))
+    found = await asyncio.gather(*asked, return_exceptions=True)
     workers = {worker.id: worker.fenced for worker in await first.workers()}
     assert sum(workers.values()) == 1, found
 

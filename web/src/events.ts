@@ -38,9 +38,9 @@ export interface Surroundings {
 
 /** The server says something every 15 s at the least (server.heartbeat_s): twice that is silence. */
 const SILENCE_MS = 40_000;
-/** Without a slot: so long it listens after the last word, and so long others may. */
-const LINGER_MS = 700;
-const PAUSE_MS = 1200;
+/** Without a slot: so long it listens, and so long others may. */
+const TURN_MS = 400;
+const PAUSE_MS = 1000;
 
 export class EventHub {
   readonly cursors = new Cursors();
@@ -167,8 +167,9 @@ export class EventHub {
       });
       const decoder = new TextDecoder();
       reader = answer.body.getReader();
+      const over = brief ? this.around.sleep(TURN_MS, current.signal).then(() => null) : null;
       for (;;) {
-        const next = brief ? await this.within(reader, current.signal) : await reader.read();
+        const next = await (over ? Promise.race([reader.read(), over]) : reader.read());
         if (next === null) return false;
         if (next.done) return true;
         this.heardAt = this.around.now();
@@ -178,16 +179,6 @@ export class EventHub {
       return true;
     } finally {
       void reader?.cancel().catch(() => {});
-    }
-  }
-
-  private async within(reader: ReadableStreamDefaultReader<Uint8Array>, signal: AbortSignal) {
-    const waiting = new AbortController();
-    const late = this.around.sleep(LINGER_MS, AbortSignal.any([signal, waiting.signal])).then(() => null);
-    try {
-      return await Promise.race([reader.read(), late]);
-    } finally {
-      waiting.abort();
     }
   }
 

@@ -1,8 +1,9 @@
 /**
  * Folds a run's events into what is shown: parts in the order in which they came.
  *
- * Pure but for the fold itself, which is changed in place: a token costs the same however long the answer is. It
- * follows the server's own fold (accumulate.py): what an attempt that was given up has said is not shown.
+ * Pure but for the fold itself, which is changed in place: a token costs the same however long the answer is. Its parts
+ * are replaced, not changed, so that whoever shows one sees by its identity whether it is new. It follows the server's
+ * own fold (accumulate.py): what an attempt that was given up has said is not shown.
  */
 
 import type { CallState, Item, LogEvent, MessageItem, Outcome, Part, Status, Usage, WireCall } from "./wire";
@@ -109,16 +110,12 @@ export function apply(fold: Fold, event: LogEvent): void {
         images: [],
       });
       break;
-    case "tool_args": {
-      const call = turnCalls(fold)[event.index];
-      if (call) call.arguments += event.text;
+    case "tool_args":
+      change(fold, turnCalls(fold)[event.index], (call) => ({ arguments: call.arguments + event.text }));
       break;
-    }
-    case "tool_call_end": {
-      const call = turnCalls(fold)[event.index];
-      if (call) call.whole = true;
+    case "tool_call_end":
+      change(fold, turnCalls(fold)[event.index], () => ({ whole: true }));
       break;
-    }
     case "usage":
       fold.usage = event.usage;
       break;
@@ -157,8 +154,7 @@ function grow(fold: Fold, kind: "text" | "reasoning", text: string, t: number): 
   fold.firstTokenMs ??= t;
   const last = fold.parts.at(-1);
   if (last?.kind === kind && last.turn === fold.turn) {
-    last.text += text;
-    last.toMs = t;
+    fold.parts[fold.parts.length - 1] = { ...last, text: last.text + text, toMs: t };
     return;
   }
   close(fold, t);
@@ -168,7 +164,11 @@ function grow(fold: Fold, kind: "text" | "reasoning", text: string, t: number): 
 /** Thinking lasts until something else comes. */
 function close(fold: Fold, t: number): void {
   const last = fold.parts.at(-1);
-  if (last?.kind === "reasoning") last.toMs = t;
+  if (last?.kind === "reasoning") fold.parts[fold.parts.length - 1] = { ...last, toMs: t };
+}
+
+function change(fold: Fold, call: Call | undefined, how: (call: Call) => Partial<Call>): void {
+  if (call) fold.parts[fold.parts.indexOf(call)] = { ...call, ...how(call) };
 }
 
 function calls(fold: Fold): Call[] {
@@ -183,7 +183,7 @@ function onNotice(fold: Fold, event: Of<"notice">): void {
   fold.parts.push({ kind: "remark", code: event.code, text: event.text, turn: fold.turn });
   if (event.code !== "tool_call_dropped") return;
   for (const call of turnCalls(fold)) {
-    if (call.state === "asked" || call.state === "waiting") call.state = "dropped";
+    if (call.state === "asked" || call.state === "waiting") change(fold, call, () => ({ state: "dropped" }));
   }
 }
 
@@ -192,52 +192,52 @@ function onTool(
   event: Of<"tool_run" | "tool_progress" | "tool_result" | "approval" | "approved">,
 ): void {
   const call = calls(fold).findLast((one) => one.id === event.call_id);
-  if (!call) return;
+  change(fold, call, () => afterTool(event));
+  if (event.type === "tool_run") fold.status = "running";
+  if (event.type === "approval") fold.status = "waiting";
+  if (event.type === "approved" && !calls(fold).some((one) => one.state === "waiting"))
+    fold.status = "running";
+}
+
+function afterTool(
+  event: Of<"tool_run" | "tool_progress" | "tool_result" | "approval" | "approved">,
+): Partial<Call> {
   switch (event.type) {
     case "tool_run":
-      call.state = "running";
-      call.fromMs = event.t;
-      fold.status = "running";
-      break;
+      return { state: "running", fromMs: event.t };
     case "tool_progress":
-      call.progress = {
-        text: event.text ?? "",
-        ...(event.done === undefined ? {} : { done: event.done }),
-        ...(event.total === undefined ? {} : { total: event.total }),
-      };
-      break;
+      return { progress: { text: event.text ?? "", ...given(event, "done"), ...given(event, "total") } };
     case "tool_result":
-      call.state = event.state ?? "done";
-      call.result = event.text;
-      call.toMs = event.t;
-      call.images = (event.images ?? []).map((url) => ({ type: "image", url }));
-      break;
-    case "approval":
-      call.state = "waiting";
-      call.arguments = event.arguments;
-      call.asked = {
-        digest: event.arguments_digest,
-        ...(event.expires_at === undefined ? {} : { expiresAt: event.expires_at }),
+      return {
+        state: event.state ?? "done",
+        result: event.text,
+        toMs: event.t,
+        images: (event.images ?? []).map((url) => ({ type: "image", url })),
       };
-      fold.status = "waiting";
-      break;
+    case "approval": {
+      const expiresAt = event.expires_at;
+      const asked = { digest: event.arguments_digest, ...(expiresAt === undefined ? {} : { expiresAt }) };
+      return { state: "waiting", arguments: event.arguments, asked };
+    }
     case "approved":
-      call.state = "asked";
-      call.answer = {
-        decision: event.decision,
-        ...(event.reason === undefined ? {} : { reason: event.reason }),
-        ...(event.by === undefined ? {} : { by: event.by }),
+      return {
+        state: "asked",
+        answer: { decision: event.decision, ...given(event, "reason"), ...given(event, "by") },
       };
-      if (!calls(fold).some((one) => one.state === "waiting")) fold.status = "running";
-      break;
   }
+}
+
+/** A field that may be missing, as far as it is there. */
+function given<T, K extends keyof T>(from: T, name: K): { [P in K]?: NonNullable<T[P]> } {
+  const value = from[name];
+  return value === undefined || value === null ? {} : ({ [name]: value } as { [P in K]?: NonNullable<T[P]> });
 }
 
 function onEnded(fold: Fold, outcome: Outcome): void {
   fold.outcome = outcome;
   fold.status = outcome.type;
   for (const call of calls(fold)) {
-    if (call.state === "running") call.state = "unknown";
+    if (call.state === "running") change(fold, call, () => ({ state: "unknown" }));
   }
 }
 

@@ -71,6 +71,8 @@ const ALLOWED = {
       " ",
     ),
   ALLOWED_ATTR: "align alt aria-label class href rel role src start tabindex target type".split(" "),
+  // All but two are no addresses: the rule for those does not hold for them.
+  ADD_URI_SAFE_ATTR: "align aria-label rel start tabindex target type".split(" "),
   ALLOW_DATA_ATTR: false,
   ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|#|data:image\/(?:png|jpeg|gif|webp);base64,)/i,
 };

@@ -25,6 +25,8 @@ export class OpenSession {
   readonly missing = signal(false);
   readonly loaded = signal(false);
   readonly rows = computed<Row[]>(() => rowsOf(this.items.value));
+  /** Those that have ended here: they know more than what is stored, e.g. how long was thought. */
+  private readonly ended = new Map<string, LiveRun>();
   private readonly unwatch: () => void;
   private loading: Promise<void> | null = null;
   private again = false;
@@ -50,6 +52,10 @@ export class OpenSession {
     this.unwatch();
     const run = this.run.peek();
     if (run) forget(run.id);
+  }
+
+  liveRun(runId: string): LiveRun | null {
+    return this.run.value?.id === runId ? this.run.value : (this.ended.get(runId) ?? null);
   }
 
   get isBusy(): boolean {
@@ -114,6 +120,7 @@ export class OpenSession {
       );
       if (stored || run.fold.outcome || !isActive(run.fold.status)) {
         this.run.value = null;
+        if (run.fold.outcome) this.ended.set(run.id, run);
         forget(run.id);
       }
     }
@@ -138,7 +145,7 @@ export class OpenSession {
 
   private markRead(): void {
     const info = this.info.value;
-    if (!info?.head_id || info.head_id === info.read_id || document.hidden) return;
+    if (!info?.head_id || info.head_id === info.read_id || info.active_run_id || document.hidden) return;
     const head = info.head_id;
     void api
       .changeSession(this.id, { read_id: head })

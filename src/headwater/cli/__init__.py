@@ -7,7 +7,9 @@ import typer
 import headwater
 from headwater.cli.backup import backup
 from headwater.cli.chat import attach, chat, stop
+from headwater.cli.compare import compare
 from headwater.cli.config import config
+from headwater.cli.doctor import doctor
 from headwater.cli.keys import keys
 from headwater.cli.runs import events, models, runs
 from headwater.cli.serve import serve
@@ -45,7 +47,9 @@ app.command()(stop)
 app.command()(runs)
 app.command()(events)
 app.add_typer(sessions, name="sessions")
+app.command()(compare)
 app.command()(models)
+app.command()(doctor)
 app.command()(simulate)
 app.command()(backup)
 app.add_typer(config, name="config")

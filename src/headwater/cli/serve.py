@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
 import headwater
 from headwater.cli.config import ConfigOption, load_or_exit, load_settings
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from headwater.config.load import Flag, Loaded
     from headwater.config.settings import Settings
     from headwater.server.services import Services
+    from headwater.server.workers import Seat
 
 
 def serve(
@@ -24,32 +26,77 @@ def serve(
         str | None, typer.Option(help="An address of this machine; others than loopback only with keys.")
     ] = None,
     port: Annotated[int | None, typer.Option(help="0 takes any free port.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes on this address; more than one needs Postgres.")
+    ] = None,
     file: ConfigOption = None,
 ) -> None:
     """Serve until interrupted."""
-    import asyncio
-
-    import uvicorn
-
     from headwater.config.load import Flag
-    from headwater.errors import StoreError
     from headwater.server import logs
 
-    flags = [Flag("--host", ("server", "host"), host), Flag("--port", ("server", "port"), port)]
+    flags = [
+        Flag("--host", ("server", "host"), host),
+        Flag("--port", ("server", "port"), port),
+        Flag("--workers", ("server", "workers"), workers),
+    ]
     loaded = load_or_exit(file, flags)
     for warning in loaded.warnings:
         typer.echo(f"headwater: {warning}", err=True)
     _check_traces(loaded.settings)
-    logs.configure(loaded.settings.server.log_level, loaded.settings.server.log_format, sys.stderr)
-    listener = _listen(loaded.settings.server.host.strip("[]"), loaded.settings.server.port)
+    server = loaded.settings.server
+    logs.configure(server.log_level, server.log_format, sys.stderr)
+    listeners = _bind(server.host.strip("[]"), server.port, server.workers)
+    reload = _reloader(file, flags)
+    several = server.workers > 1
+    code = _serve_several(loaded, listeners, reload) if several else _serve_one(loaded, listeners[0], reload)
+    if code:
+        raise typer.Exit(code)
+
+
+def _serve_several(loaded: "Loaded", listeners: "list[socket.socket]", reload: "Callable[[], Settings | None]") -> int:
+    from headwater.server.workers import Workers
+
+    current = [loaded]
+
+    def on_reload() -> bool:
+        settings = reload()
+        if settings is not None:
+            current[0] = replace(loaded, settings=settings)
+        return settings is not None
+
+    workers = Workers(
+        listeners,
+        lambda seat: _serve_one(current[0], seat.listener, reload, seat),
+        silent_s=loaded.settings.store.lease_s,
+        on_ready=lambda: _greet(loaded, _url(listeners[0]), f"with {len(listeners)} workers "),
+        on_reload=on_reload,
+        say=lambda what: typer.echo(f"headwater: {what}", err=True),
+    )
+    return workers.run()
+
+
+def _serve_one(
+    loaded: "Loaded", listener: "socket.socket", reload: "Callable[[], Settings | None]", seat: "Seat | None" = None
+) -> int:
+    """One process, to its end; its exit code."""
+    import asyncio
+
+    import uvicorn
+
+    from headwater.errors import StoreError
+
     # uvloop where there is one.
     loop_factory = uvicorn.Config(lambda: None).get_loop_factory()
     try:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
-            runner.run(_run(loaded, listener, _reloader(file, flags)))
+            runner.run(_run(loaded, listener, reload, seat))
     except StoreError as error:
         typer.echo(f"headwater: the store can't be opened: {error.message}", err=True)
-        raise typer.Exit(1) from None
+        return 1
+    except typer.Exit as exit:
+        return exit.exit_code
+    return 0
 
 
 def _check_traces(settings: "Settings") -> None:
@@ -60,43 +107,62 @@ def _check_traces(settings: "Settings") -> None:
         raise typer.Exit(2)
 
 
-def _listen(host: str, port: int) -> "socket.socket":
+def _bind(host: str, port: int, number: int) -> "list[socket.socket]":
+    """They do not listen yet: nobody is to come before it is known who may."""
     import errno
-    import socket
+
+    from headwater.server.workers import bind
 
     try:
-        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # It does not listen yet: nobody is to come before it is known who may.
-        listener.bind((host, port))
+        return bind(host, port, number)
     except OSError as error:
         hint = " Try another --port; 0 takes any free one." if error.errno == errno.EADDRINUSE else ""
         typer.echo(f"headwater: can't listen on {host}:{port}: {error.strerror}.{hint}", err=True)
         raise typer.Exit(1) from None
-    return listener
 
 
-async def _run(loaded: "Loaded", listener: "socket.socket", reload: "Callable[[], Settings | None]") -> None:
+async def _run(
+    loaded: "Loaded", listener: "socket.socket", reload: "Callable[[], Settings | None]", seat: "Seat | None"
+) -> None:
     import asyncio
 
     from headwater.cli import banner
     from headwater.server.process import Process
     from headwater.server.services import Services
 
+    url, settings = _url(listener), loaded.settings
+    telling: asyncio.Task[None] | None = None
+    again = True
+    while again:
+        services = await Services.open(settings, url, dead=seat.dead if seat else ())
+        await _refuse_if_open_to_all(services, settings.server.host)
+        listener.listen(2048)
+        process = Process(services, reload, seat)
+        if seat is None and telling is None:
+            _greet(loaded, url)
+            telling = asyncio.create_task(banner.tell_models(services), name="serve: tell models")
+        try:
+            # It closes what it is given.
+            again = await process.run(listener.dup())
+        finally:
+            if telling is not None:
+                telling.cancel()
+        settings = services.settings
+        if again:
+            typer.echo("headwater: it begins anew, as another worker.", err=True)
+
+
+def _url(listener: "socket.socket") -> str:
     host, port = listener.getsockname()[:2]
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
-    services = await Services.open(loaded.settings, url)
-    await _refuse_if_open_to_all(services, loaded.settings.server.host)
-    listener.listen(2048)
-    process = Process(services, reload)
-    typer.echo(f"Headwater {headwater.__version__} serves {url} (Ctrl-C ends it)")
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+def _greet(loaded: "Loaded", url: str, how: str = "") -> None:
+    from headwater.cli import banner
+
+    typer.echo(f"Headwater {headwater.__version__} serves {url} {how}(Ctrl-C ends it)")
     for line in banner.at_once(loaded):
         typer.echo(f"  {line}")
-    telling = asyncio.create_task(banner.tell_models(services), name="serve: tell models")
-    try:
-        await process.run(listener)
-    finally:
-        telling.cancel()
 
 
 async def _refuse_if_open_to_all(services: "Services", host: str) -> None:

@@ -25,6 +25,7 @@ def check_relations(settings: Settings, problems: Problems) -> None:
     _check_models(settings, problems)
     _check_cycles(settings, problems)
     _check_keys(settings, problems)
+    _check_workers(settings, problems)
     default = settings.server.default_model
     if default is not None and default not in settings.agents:
         _check_model_name(("server", "default_model"), default, settings, problems)
@@ -96,6 +97,13 @@ def _check_keys(settings: Settings, problems: Problems) -> None:
         if first.setdefault(key.key.reveal(), number) != number:
             what = f"is the same as that of server.keys[{first[key.key.reveal()]}]."
             problems.add(("server", "keys", number, "key"), what, "Each needs one of its own.")
+
+
+def _check_workers(settings: Settings, problems: Problems) -> None:
+    scheme = settings.store.url.reveal().partition(":")[0]
+    if settings.server.workers > 1 and scheme not in ("postgresql", "postgres"):
+        what = f"{settings.server.workers} processes can't share a {quoted(f'{scheme}:')} store."
+        problems.add(("server", "workers"), what, "Set store.url to a postgresql://… (docs/scaling.md), or take one.")
 
 
 def _check_agent(name: str, agent: AgentSettings, settings: Settings, problems: Problems) -> None:

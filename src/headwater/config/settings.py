@@ -68,6 +68,7 @@ class ServerSettings(Section, frozen=True, kw_only=True):
 
     host: Annotated[Name, about("an address of this machine")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535), about("0 takes any free one")] = 8790
+    workers: Annotated[int, Meta(ge=1, le=1024), about("processes on this address; more than one needs Postgres")] = 1
     default_model: Annotated[Name | None, about("for requests that name none")] = None
     failure_style: Annotated[FailureStyle, about("how a chat stream says that it failed (docs/endings.md)")] = "error"
     drain_s: Annotated[Seconds, about("how long open runs may go on after the server was told to end")] = 30.0
@@ -109,6 +110,9 @@ class StoreSettings(Section, frozen=True, kw_only=True):
     durability: Annotated[
         Literal["process", "power"], about("survives a killed process; `power`: also a power failure")
     ] = "process"
+    lease_s: Annotated[
+        float, Meta(ge=1, le=3600), about("Postgres: a worker that was not heard of for so long is dead")
+    ] = 15.0
     keep_logs_days: Annotated[float, Meta(ge=0, le=36_500), about("event logs; messages stay until deleted")] = 7.0
     keep_idempotency_hours: Annotated[float, Meta(ge=0, le=876_000), about("answers to an `Idempotency-Key`")] = 24.0
     max_unfollowed_s: Annotated[PositiveSeconds, about("a run that nobody follows for so long is stopped")] = 3600.0

@@ -67,6 +67,8 @@ class Runs:
         """Running and ours by the store's account, with nobody here who has them; as of the last look."""
         self._unwatch = self._store.watch_orders(self._on_order)
         self._draining = False
+        self.fenced = asyncio.Event()
+        """Another worker has declared this one dead: nothing can be kept here any more."""
 
     # ---------------------------------------------------------------- opening
 
@@ -336,7 +338,9 @@ class Runs:
             _log.warning("the store: %s", error)
             return
         # Others have ended our runs, or will: what they cost must not go on.
-        _log.error("%s. Its %d runs are closed.", error, len(self._live))
+        if not self.fenced.is_set():
+            _log.error("%s. Its %d runs are closed.", error, len(self._live))
+        self.fenced.set()
         for live in list(self._live.values()):
             live.stop(Interrupted("crash"))
 

@@ -25,6 +25,7 @@ from headwater.server.direct import DirectProtocol
 from headwater.server.guard import Guard
 from headwater.server.native.api import Native
 from headwater.server.services import Services
+from headwater.server.workers import Seat
 
 _log = logging.getLogger("headwater.server")
 
@@ -32,6 +33,8 @@ _TICKS: Final = 10
 """Of uvicorn's clock, which has ten a second: between two looks at connections."""
 _LAST_WORDS_S: Final = 1.0
 """For so long connections may go on when all runs have ended: what is not read by then is not waited for."""
+_REPORT_S: Final = 1.0
+"""How often the parent is told that this process lives."""
 
 
 class Server(uvicorn.Server):
@@ -109,17 +112,23 @@ def server_for(services: Services, front: Front | None = None) -> Server:
 class Process:
     """`reload` gives the settings anew, or None if they can't be used."""
 
-    def __init__(self, services: Services, reload: Callable[[], Settings | None]) -> None:
+    def __init__(self, services: Services, reload: Callable[[], Settings | None], seat: Seat | None = None) -> None:
+        """`seat`: it is one of several that have a parent."""
         self._services = services
+        self._seat = seat
         self._reload = reload
         self._front = Front(services)
         self._server = server_for(services, self._front)
         self._hurry = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
 
-    async def run(self, listener: socket.socket) -> None:
-        """Until a signal ends it."""
+    async def run(self, listener: socket.socket) -> bool:
+        """Until a signal ends it. True: it was declared dead by another worker, and all is to be opened anew."""
         self._listen_to_signals()
+        tasks = [asyncio.create_task(self._give_up_when_fenced(), name="process: fence")]
+        if self._seat is not None:
+            asyncio.get_running_loop().add_reader(self._seat.parent, self._on_parent_gone, self._seat.parent)
+            tasks.append(asyncio.create_task(self._report(self._seat), name="process: report"))
         # The default looks through the youngest objects every 700 containers: with 256 open streams, every few tokens.
         gc.collect()
         gc.freeze()
@@ -128,6 +137,9 @@ class Process:
             await self._server.serve([listener])
         finally:
             await self._services.close()
+            for task in tasks:
+                task.cancel()
+        return self._services.runs.fenced.is_set() and self._ending is None
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -136,6 +148,25 @@ class Process:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(number, self._on_end)
             loop.add_signal_handler(signal.SIGHUP, self._on_reload)
+
+    async def _report(self, seat: Seat) -> None:
+        while True:
+            seat.serves(self._services.store.worker_id)
+            await asyncio.sleep(_REPORT_S)
+
+    def _on_parent_gone(self, parent: int) -> None:
+        asyncio.get_running_loop().remove_reader(parent)
+        _log.error("the process that began this one is gone: it ends")
+        self._on_end()
+
+    async def _give_up_when_fenced(self) -> None:
+        """Followers come back, and find in the store what others have made of the runs."""
+        services = self._services
+        await services.runs.fenced.wait()
+        services.drain()
+        await services.runs.close()
+        self._front.close()
+        self._server.should_exit = True
 
     def _on_end(self) -> None:
         if self._ending is None:

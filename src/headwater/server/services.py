@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -72,15 +72,27 @@ class Services:
         self.metrics.going_on.set_function(self.runs.running)
 
     @classmethod
-    async def open(cls, settings: Settings, address: str, clock: Clock | None = None) -> Self:
-        """`address` is where this worker listens. Raises `StoreError`; `ImportError` for traces without their extra."""
+    async def open(
+        cls, settings: Settings, address: str, clock: Clock | None = None, dead: Collection[str] = ()
+    ) -> Self:
+        """`address` is where this worker listens; `dead` are workers that were killed.
+
+        Raises `StoreError`; `ImportError` for traces without their extra.
+        """
         clock = clock or SystemClock()
         url = settings.store.url.reveal()
         store = await open_store(
-            url, address=address, clock=clock, entropy=os.urandom, durability=settings.store.durability
+            url,
+            address=address,
+            clock=clock,
+            entropy=os.urandom,
+            durability=settings.store.durability,
+            lease_s=settings.store.lease_s,
         )
         tracing = _tracing() if settings.server.traces else None
         services = cls(settings, clock, store, Upstreams(settings, clock, recordings(url)), tracing)
+        if dead:
+            await store.fence_dead(dead)
         await services.runs.open()
         return services
 

@@ -8,7 +8,7 @@ that this can't be known.
 Nothing here says how: no SQL, no file, no clock but the one that came in.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
 from headwater.records import (
@@ -201,8 +201,11 @@ class WorkerStore(Protocol):
 
     async def workers(self) -> tuple[Worker, ...]: ...
 
-    async def fence_dead(self) -> tuple[Worker, ...]:
-        """Declare dead whoever is: by an OS lock where there is one, else by a lease. They can write nothing more."""
+    async def fence_dead(self, known: Collection[str] = ()) -> tuple[Worker, ...]:
+        """Declare dead whoever is: by an OS lock where there is one, else by a lease. They can write nothing more.
+
+        `known`: whose processes are known to have ended.
+        """
 
     async def abandoned(self) -> tuple[Run, ...]:
         """Running, and their worker is fenced: to be ended by whoever finds them."""

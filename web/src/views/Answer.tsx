@@ -1,6 +1,6 @@
 /** An answer: what was thought, said and called, how it ended, and what can be done with it. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
 import { endingText, isWhole, toneOf } from "../endings";
 import { isActive, partsOf, type Shown, type Words } from "../fold";
@@ -114,16 +114,23 @@ function PartView({
 }
 
 function Thought({ part, growing, runId }: { part: Words; growing: boolean; runId: string }) {
+  const ref = useRef<HTMLDetailsElement>(null);
   const [found, setFound] = useState<number | null>(null);
   const ms = part.fromMs !== undefined && part.toMs !== undefined ? part.toMs - part.fromMs : found;
+  useEffect(() => {
+    if (ms !== null) return;
+    // Only for what is looked at: it takes the whole log.
+    const seen = new IntersectionObserver(([entry]) => {
+      if (!entry?.isIntersecting) return;
+      seen.disconnect();
+      void thoughtMs(runId, part.turn).then(setFound);
+    });
+    seen.observe(ref.current!);
+    return () => seen.disconnect();
+  }, [ms === null]);
   const time = ms === null ? "" : ` for ${duration(ms)}`;
   return (
-    <details
-      class={growing ? "thought growing" : "thought"}
-      onToggle={() => {
-        if (ms === null) void thoughtMs(runId, part.turn).then(setFound);
-      }}
-    >
+    <details ref={ref} class={growing ? "thought growing" : "thought"}>
       <summary>
         <Icon name="thought" size={15} />
         <span>{growing ? `Thinking${ms !== null && ms >= 1000 ? time : ""}…` : `Thought${time}`}</span>

@@ -15,7 +15,6 @@ export function Thread({ session }: { session: OpenSession }) {
   const inner = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
   const [away, setAway] = useState(false);
-  const rows = session.rows.value;
   const run = session.run.value;
   const pending = session.pending.value;
 
@@ -55,8 +54,6 @@ export function Thread({ session }: { session: OpenSession }) {
     stuck.current = near;
     setAway(!near);
   };
-  const shown = run && !rows.some((row) => row.kind === "answer" && row.runId === run.id) ? run : null;
-  let askedId: string | null = null;
   return (
     <div class="thread-place">
       <div
@@ -68,43 +65,7 @@ export function Thread({ session }: { session: OpenSession }) {
         aria-label="Conversation"
       >
         <div class="column" ref={inner}>
-          {rows.map((row, n) => {
-            if (row.kind === "said") {
-              askedId = row.message.id;
-              return <Said key={row.id} session={session} message={row.message} />;
-            }
-            if (row.kind === "notice")
-              return (
-                <p class="remark" key={row.id}>
-                  {row.text}
-                </p>
-              );
-            return (
-              <Answer
-                key={row.id}
-                session={session}
-                runId={row.runId}
-                messages={row.messages}
-                notices={row.notices}
-                run={run?.id === row.runId ? run : null}
-                askedId={askedId}
-                last={n === rows.length - 1 && !run && !pending}
-              />
-            );
-          })}
-          {pending && <PendingSaid pending={pending} />}
-          {shown && (
-            <Answer
-              key={shown.id}
-              session={session}
-              runId={shown.id}
-              messages={[]}
-              notices={[]}
-              run={shown}
-              askedId={askedId}
-              last
-            />
-          )}
+          {shownRows(session)}
         </div>
       </div>
       {away && (
@@ -122,3 +83,54 @@ export function Thread({ session }: { session: OpenSession }) {
     </div>
   );
 }
+
+/** One list, by run: an answer stays the same element from its first word until it is stored, and after. */
+function shownRows(session: OpenSession) {
+  const rows = session.rows.value;
+  const run = session.run.value;
+  const pending = session.pending.value;
+  let askedId: string | null = null;
+  const shown = rows.map((row, n) => {
+    if (row.kind === "said") {
+      askedId = row.message.id;
+      return <Said key={row.id} session={session} message={row.message} />;
+    }
+    if (row.kind === "notice") {
+      return (
+        <p class="remark" key={row.id}>
+          {row.text}
+        </p>
+      );
+    }
+    return (
+      <Answer
+        key={row.id}
+        session={session}
+        runId={row.runId}
+        messages={row.messages}
+        notices={row.notices}
+        run={session.liveRun(row.runId)}
+        askedId={askedId}
+        last={n === rows.length - 1 && !run && !pending}
+      />
+    );
+  });
+  if (pending) shown.push(<PendingSaid key="pending" pending={pending} />);
+  if (run && !rows.some((row) => row.kind === "answer" && row.runId === run.id)) {
+    shown.push(
+      <Answer
+        key={run.id}
+        session={session}
+        runId={run.id}
+        messages={NONE}
+        notices={NONE}
+        run={run}
+        askedId={askedId}
+        last
+      />,
+    );
+  }
+  return shown;
+}
+
+const NONE: never[] = [];

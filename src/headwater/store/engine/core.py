@@ -58,7 +58,7 @@ class Core:
 
 def fenced(worker_id: str) -> StoreError:
     return StoreError(
-        f"worker {worker_id} was declared dead by another one and may write nothing more; restart it", trouble="fenced"
+        f"worker {worker_id} was declared dead by another one and may write nothing more", trouble="fenced"
     )
 
 

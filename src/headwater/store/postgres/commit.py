@@ -22,7 +22,7 @@ from headwater.store.tables import Undone
 from headwater.store.writer import Troubles
 
 KEEP_S: Final = 8.0
-"""For so long a commit is tried. Less than a lease: after that, somebody else may have ended the runs."""
+"""For so long a commit is tried, at most. Less than a lease: after that, somebody else may have ended the runs."""
 RETRY_S: Final = 0.1
 
 # The run of each row is looked up by itself: as a join, Postgres expects few rows and reads the table for each.
@@ -62,18 +62,22 @@ class Commits:
             "lasts": int4s([batch.last_seq for batch in batches]),
             "data": byteas([pack(batch.entries) for batch in batches]),
         }
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + self._keep_s
         trouble = StoreError(f"{self._address.name} does not answer", trouble="unreachable")
-        try:
-            async with asyncio.timeout(self._keep_s):
-                while True:
-                    try:
-                        return await self._keep(worker_id, run_ids, values)
-                    except Undone as error:
-                        trouble = error
-                    await asyncio.sleep(RETRY_S)
-        except TimeoutError:
-            message = f"{trouble.message} (for {self._keep_s} s; whether what was sent was kept can't be known)"
-            raise StoreError(message, trouble=trouble.trouble) from None
+        # The clock is looked at, too: a connection that breaks while psycopg takes its question back raises that
+        # instead of the cancel, which comes only once.
+        while loop.time() < until_s:
+            try:
+                async with asyncio.timeout_at(until_s):
+                    return await self._keep(worker_id, run_ids, values)
+            except TimeoutError:
+                break
+            except Undone as error:
+                trouble = error
+            await asyncio.sleep(RETRY_S)
+        message = f"{trouble.message} (for {self._keep_s} s; whether what was sent was kept can't be known)"
+        raise StoreError(message, trouble=trouble.trouble)
 
     async def _keep(self, worker_id: str, run_ids: Sequence[str], values: Mapping[str, object]) -> Troubles:
         async with self._pool.connection() as connection:

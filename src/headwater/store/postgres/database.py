@@ -19,7 +19,7 @@ from headwater.store.postgres.listener import Listener, Pace
 from headwater.store.postgres.pool import CONNECT_S, Pool
 from headwater.store.postgres.post import Post
 from headwater.store.postgres.tables import INDEXED_AT_ONCE, PostgresTables
-from headwater.store.postgres.transactions import FATE_S, Transactions
+from headwater.store.postgres.transactions import ANSWER_S, FATE_S, Transactions
 from headwater.store.results import Batch
 from headwater.store.tables import Tables
 from headwater.store.writer import Troubles
@@ -34,6 +34,7 @@ class Patience(Struct, frozen=True):
     connect_s: float = CONNECT_S
     keep_s: float = KEEP_S
     fate_s: float = FATE_S
+    answer_s: float = ANSWER_S
 
 
 class PostgresDatabase:
@@ -49,7 +50,7 @@ class PostgresDatabase:
         self._address = address
         self._pace = pace
         self._pool = Pool(address, CONNECTIONS, connect_s=patience.connect_s)
-        self._transactions = Transactions(address, self._pool, patience.fate_s)
+        self._transactions = Transactions(address, self._pool, patience.fate_s, patience.answer_s)
         self._commits = Commits(address, patience.keep_s)
         self._news_pool = Pool(address, 1, connect_s=patience.connect_s)
         self._post = Post(address, self._news_pool, entropy(8).hex())

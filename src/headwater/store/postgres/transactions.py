@@ -15,46 +15,62 @@ from headwater.errors import StoreError
 from headwater.store.postgres.connection import Address, Connection
 from headwater.store.postgres.pool import Pool
 
+ANSWER_S: Final = 20.0
+"""For so long a transaction may take: a server that is there and says nothing is as good as none."""
+UNDO_S: Final = 1.0
 FATE_S: Final = 10.0
 """For so long it is tried to learn what became of a transaction."""
 _FATE_GAP_S: Final = 0.1
 
 
 class Transactions:
-    def __init__(self, address: Address, pool: Pool, fate_s: float = FATE_S) -> None:
+    def __init__(self, address: Address, pool: Pool, fate_s: float = FATE_S, answer_s: float = ANSWER_S) -> None:
         self._address = address
         self._pool = pool
         self._fate_s = fate_s
+        self._answer_s = answer_s
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Connection]:
         """Everything is read as of one moment."""
-        async with self._pool.connection() as connection:
-            with self._address.translated():
+        async with self._pool.connection() as connection, self._in_time():
+            try:
                 await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                try:
-                    yield connection
-                finally:
-                    await _undo(connection)
+                yield connection
+            finally:
+                await _undo(connection)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[Connection]:
         async with self._pool.connection() as connection:
-            with self._address.translated():
-                number = await _begin(connection)
+            async with self._in_time():
                 try:
+                    number = await _begin(connection)
                     yield connection
                 except BaseException:
                     await _undo(connection)
                     raise
             await self._commit(connection, number)
 
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncIterator[None]:
+        try:
+            with self._address.translated():
+                async with asyncio.timeout(self._answer_s):
+                    yield
+        except TimeoutError:
+            raise self._silent() from None
+
+    def _silent(self) -> StoreError:
+        return StoreError(f"{self._address.name} did not answer for {self._answer_s} s", trouble="unreachable")
+
     async def _commit(self, connection: Connection, number: str) -> None:
         try:
-            await connection.execute("COMMIT")
-        except psycopg.Error as error:
+            async with asyncio.timeout(self._answer_s):
+                await connection.execute("COMMIT")
+        except (psycopg.Error, TimeoutError) as error:
             if not await self.committed(number):
-                raise self._address.trouble(error) from error
+                raise (self._address.trouble(error) if isinstance(error, psycopg.Error) else self._silent()) from error
 
     async def committed(self, number: str) -> bool:
         """What became of a transaction whose connection broke. Raises `StoreError` if that can't be learned."""
@@ -95,6 +111,7 @@ async def _begin(connection: Connection) -> str:
 async def _undo(connection: Connection) -> None:
     """If it can't be told, it is closed, and its server finds out by itself."""
     try:
-        await connection.execute("ROLLBACK")
-    except psycopg.Error:
+        async with asyncio.timeout(UNDO_S):
+            await connection.execute("ROLLBACK")
+    except (psycopg.Error, TimeoutError):
         await connection.close()

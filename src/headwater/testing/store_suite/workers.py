@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from headwater.errors import StoreError
 from headwater.events import Completed, Interrupted, Stopped
@@ -124,10 +125,11 @@ class SharingTests:
 
     async def test_who_beats_is_alive_and_who_does_not_is_fenced(self, backend: Backend) -> None:
         first, second, third = [await backend.worker() for _ in range(3)]
-        await backend.clock.advance(10)
-        await first.beat()
-        await second.beat()
-        await backend.clock.advance(10)
+        for _ in range(2):
+            await second.beat()
+            assert await second.fence_dead() == ()
+            await backend.clock.advance(10)
+            await first.beat()
         assert [worker.id for worker in await second.fence_dead()] == [third.worker_id]
         await first.beat()
         await refused(third.beat())
@@ -140,12 +142,38 @@ class SharingTests:
         assert await first.fence_dead() == ()
         await backend.clock.advance(5)
         await second.beat()
+        await first.beat()
         await backend.clock.advance(10)
+        assert await first.fence_dead() == ()
+        await backend.clock.advance(10)
+        assert await first.fence_dead() == ()
+        await first.beat()
+        for _ in range(2):
+            assert await first.fence_dead() == ()
+            await backend.clock.advance(10)
+            await first.beat()
+        assert [worker.id for worker in await first.fence_dead()] == [second.worker_id]
+
+    async def test_clocks_of_other_machines_do_not_matter(self, backend: Backend) -> None:
+        first, second = await backend.worker(), await backend.worker()
+        async with backend.database.writing() as tables:
+            for worker in await tables.workers():
+                ahead_s = 1e6 if worker.id == second.worker_id else 0.0
+                await tables.put_worker(replace(worker, beat_at=worker.beat_at - 1e6 + 2 * ahead_s))
         await first.beat()
         assert await first.fence_dead() == ()
         await backend.clock.advance(10)
         await first.beat()
+        await backend.clock.advance(10)
+        await first.beat()
         assert [worker.id for worker in await first.fence_dead()] == [second.worker_id]
+
+    async def test_one_whose_process_is_known_to_have_ended_is_not_waited_for(self, backend: Backend) -> None:
+        first, second, third = [await backend.worker() for _ in range(3)]
+        known = (first.worker_id, second.worker_id, "wrk_unheard_of")
+        assert [worker.id for worker in await third.fence_dead(known)] == [first.worker_id, second.worker_id]
+        assert await third.fence_dead(known) == ()
+        await refused(first.beat())
 
     async def test_a_run_of_a_living_worker_is_nobody_elses_to_end(self, backend: Backend) -> None:
         first, second = await backend.worker(), await backend.worker()

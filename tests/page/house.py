@@ -1,0 +1,222 @@
+"""The page's surroundings, all of them real: a server and a simulator as processes, a browser in front of them."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from playwright.sync_api import Browser, Locator, Page, Playwright, expect
+
+from tests.commands import start
+
+SAFETY_MS: Final = 45_000
+"""No test waits longer for anything. It is no measure of anything."""
+MODELS: Final = {
+    "slow": "sim/tokens-4000@40",
+    "quick": "sim/tokens-30",
+    "steady": "sim/tokens-150@50",
+    "torn": "sim/tokens-50@200,cut-after-12",
+    "late": "sim/tokens-20@50,first-3",
+    "silent": "sim/stall-after-0",
+    "long": "sim/tokens-20000",
+    "thinker": "sim/think-40,tokens-20@100",
+    "echo": "sim/echo",
+}
+
+
+def find_browser(playwright: Playwright) -> Browser | None:
+    """The machine's own, or one that Playwright has. None: there is none, and none can be had."""
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if found is None and not Path(playwright.chromium.executable_path).exists():
+        found = _installed()
+        if found is None and not Path(playwright.chromium.executable_path).exists():
+            return None
+    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    return playwright.chromium.launch(executable_path=found, args=arguments)
+
+
+def _installed() -> str | None:
+    if hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get"):
+        # Packages' scripts must not ask: there is nobody to answer.
+        environ = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+        for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-qq", "-y", "chromium"]):
+            subprocess.run(command, capture_output=True, env=environ)
+        if found := shutil.which("chromium"):
+            return found
+    with suppress(OSError):
+        subprocess.run([sys.executable, "-m", "playwright", "install", "chromium"], capture_output=True)
+    return None
+
+
+class House:
+    """A server with a database of its own, that can be killed and comes back at the same address."""
+
+    def __init__(self, folder: Path, simulator_url: str, more: str = "") -> None:
+        self.simulator_url = simulator_url
+        self._folder = folder
+        models = "\n".join(
+            f'[[models]]\nname = "{name}"\nupstream = "sim"\nmodel = "{model}"' for name, model in MODELS.items()
+        )
+        (folder / "headwater.toml").write_text(
+            f'[store]\nurl = "sqlite:{folder}/headwater.db"\n{more}\n'
+            f'[upstreams.sim]\ndialect = "chat"\nbase_url = "{simulator_url}/v1"\napi_key = "any"\nretries = 0\n'
+            f"list_models = false\ncool_down_s = 0\n{models}\n"
+        )
+        self.url = ""
+        self._process: subprocess.Popen[str] | None = None
+        self.start()
+
+    def start(self) -> None:
+        port = self.url.rpartition(":")[2] or "0"
+        environ = {"HEADWATER_STORE__URL": f"sqlite:{self._folder}/headwater.db"}
+        self._process = start("serve", "--port", port, folder=self._folder, environ=environ)
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+", line)
+        assert found, line
+        self.url = found[0]
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def close(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.communicate()
+            self._process = None
+
+    # ----------------------------------------------------------- what it knows
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=30) as answer:
+            return msgspec.json.decode(answer.read())
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        request = urllib.request.Request(
+            f"{self.url}{path}", msgspec.json.encode(body), {"content-type": "application/json"}
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return msgspec.json.decode(answer.read())
+
+    def messages(self, session_id: str) -> list[Any]:
+        found: list[Any] = self.get(f"/api/sessions/{session_id}/messages")["items"]
+        return found
+
+    def said(self, model: str, *contents: str) -> str:
+        """A conversation that was held before, somewhere else. Its id."""
+        session_id: str = self.post("/api/sessions", {"parameters": {"model": model}})["id"]
+        for content in contents:
+            run = self.post(f"/api/sessions/{session_id}/messages", {"content": content})["run"]
+            self.wait_for_outcome(run["id"])
+        return session_id
+
+    def wait_for_outcome(self, run_id: str) -> None:
+        eventually(lambda: self.get(f"/api/runs/{run_id}")["outcome"] is not None)
+
+    def upstream_requests(self, model: str) -> list[Any]:
+        """What was asked of the simulator's model of that name."""
+        with urllib.request.urlopen(f"{self.simulator_url}/simulate/requests", timeout=30) as answer:
+            asked = msgspec.json.decode(answer.read())["requests"]
+        return [one for one in asked if one["model"] == MODELS[model]]
+
+
+@contextmanager
+def open_simulator() -> Iterator[str]:
+    with start("simulate", "--port", "0") as process:
+        assert process.stdout is not None
+        found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+        assert found
+        try:
+            yield found[0]
+        finally:
+            process.kill()
+
+
+def eventually(condition: Callable[[], bool], wait: Callable[[float], None] = lambda ms: time.sleep(ms / 1000)) -> None:
+    """Until it holds."""
+    until = time.monotonic() + SAFETY_MS / 1000
+    while not condition():
+        assert time.monotonic() < until, "it never came to hold"
+        wait(50)
+
+
+# ------------------------------------------------------------------------ acting
+
+
+class Tab:
+    """A page, in the words of somebody who uses it."""
+
+    def __init__(self, page: Page, house: House) -> None:
+        self.page = page
+        self.house = house
+
+    def open(self, path: str = "#/") -> "Tab":
+        self.page.goto(f"{self.house.url}/{path}")
+        return self
+
+    def front(self) -> "Tab":
+        """What is done by pointer and keyboard needs frames, and only the tab in front has them."""
+        self.page.bring_to_front()
+        return self
+
+    @property
+    def message(self) -> Locator:
+        return self.page.get_by_label("Message", exact=True)
+
+    def choose(self, model: str) -> None:
+        self.page.get_by_role("button", name=re.compile("^Model:")).click()
+        self.page.get_by_role("option", name=model, exact=True).click()
+
+    def ask(self, text: str, model: str | None = None) -> "Tab":
+        if model is not None:
+            self.choose(model)
+        self.message.fill(text)
+        self.message.press("Enter")
+        return self
+
+    @property
+    def answers(self) -> Locator:
+        return self.page.locator(".answer")
+
+    @property
+    def answer(self) -> Locator:
+        """The last one."""
+        return self.answers.last
+
+    @property
+    def stop(self) -> Locator:
+        return self.page.get_by_role("button", name="Stop", exact=True)
+
+    @property
+    def session_id(self) -> str:
+        expect(self.page).to_have_url(re.compile("#/s/"))
+        return self.page.url.rpartition("#/s/")[2].partition("/")[0]
+
+    def text(self) -> str:
+        """Of the last answer, as it is seen."""
+        found = self.answer.locator(".md").all_inner_texts()
+        return " ".join("".join(found).split())
+
+    def wait_for_words(self, count: int) -> None:
+        """Until so many tokens (`t0 t1 …`) can be seen."""
+        expect(self.answer).to_contain_text(f"t{count - 1} ", timeout=SAFETY_MS)
+
+    def wait_for_end(self) -> None:
+        expect(self.answer.locator(".actions, .ending").first).to_be_visible(timeout=SAFETY_MS)
+
+
+def tokens(count: int) -> str:
+    """What the simulator says, as it is seen."""
+    return " ".join(f"t{n}" for n in range(count))

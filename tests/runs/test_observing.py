@@ -1,0 +1,87 @@
+"""Whoever looks on is told of each run once, when its end is kept, and of nothing else."""
+
+import pytest
+
+from headwater.clock import SystemClock
+from headwater.events import Completed, Interrupted, Outcome, Stopped
+from headwater.records import Run
+from headwater.runs.live import Habits
+from headwater.runs.observing import CURRENT, All
+from headwater.runs.service import Runs
+from headwater.store.results import Queued, Start, Started
+from tests.runs.puppets import OWNER, MakeStore, Puppet, Stage, new_id, stage
+
+pytestmark = pytest.mark.anyio
+
+
+class Noting:
+    """An `Observer`."""
+
+    def __init__(self) -> None:
+        self.ended_so: list[tuple[Outcome | None, bool]] = []
+        self.found: list[str] = []
+
+    def ended(self, run: Run, stopped_in_s: float | None) -> None:
+        self.ended_so.append((run.outcome, stopped_in_s is not None))
+
+    def recovered(self, run: Run) -> None:
+        assert run.outcome == Interrupted("crash")
+        self.found.append(run.id)
+
+
+def observed(staged: Stage) -> tuple[Noting, Noting]:
+    """Two, who are told the same."""
+    both = Noting(), Noting()
+    habits = Habits(store=staged.store, clock=SystemClock(), make_id=new_id, observer=All(*both))
+    staged.runs = Runs(habits, staged._source)
+    return both
+
+
+async def test_each_ending_is_told_once(make_store: MakeStore) -> None:
+    async with stage(make_store) as staged:
+        first, second = observed(staged)
+        run_id, puppet = await staged.begin(session_id="s")
+        waits = await staged.ask(session_id="s", multitask="queue")
+        assert isinstance(waits, Queued)
+        # One that never began has an outcome, and took no time to stop.
+        await staged.runs.stop(OWNER, waits.run.id)
+        puppet.end()
+        await staged.outcome(run_id)
+        run_id, _ = await staged.begin()
+        await staged.runs.stop(OWNER, run_id)
+        run_id, puppet = await staged.begin()
+        puppet.suspend()
+        await staged.settled(lambda: staged.runs.live(run_id) is None)
+        told = [(Stopped("user"), False), (Completed("stop"), False), (Stopped("user"), True)]
+        assert (first.ended_so, second.ended_so) == (told, told)
+        assert first.found == []
+        assert staged.runs.running() == 0
+
+
+async def test_what_a_dead_worker_left_is_told_by_who_finds_it(make_store: MakeStore) -> None:
+    async with stage(make_store) as staged:
+        dead = await staged.store.start(Start(run=Run(id=new_id("run"), owner=OWNER, model="m", created_at=1.0)))
+        assert isinstance(dead, Started)
+        first, _ = observed(staged)
+        # By the store's account it runs here, and nobody has it: looked at twice, it is ended.
+        await staged.runs._look()
+        await staged.runs._look()
+        assert first.found == [dead.run.id]
+        assert first.ended_so == []
+
+
+async def test_what_a_source_does_is_known_to_be_its_runs(make_store: MakeStore) -> None:
+    seen: list[Run | None] = []
+
+    class Looking(Puppet):
+        async def run(self, sink: object) -> object:  # type: ignore[override]
+            seen.append(CURRENT.get())
+            return await super().run(sink)  # type: ignore[arg-type]
+
+    async with stage(make_store) as staged:
+        staged.next_puppet = Looking
+        run_id, puppet = await staged.begin()
+        puppet.end()
+        await staged.outcome(run_id)
+    assert [run and run.id for run in seen] == [run_id]
+    assert CURRENT.get() is None

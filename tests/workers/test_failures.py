@@ -1,0 +1,131 @@
+"""Workers that are killed, hang and wake up, or are cut off from Postgres, in mid-stream and under load.
+
+Every follower, on any worker, gets every event once and one ending; what a run left is saved once (C43, C50, C51).
+"""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from headwater.testing.postgres import PostgresServer
+from tests.workers.fleet import SAFETY_S, Fleet, Member, Talk, fleet_of
+
+pytestmark = pytest.mark.anyio
+
+LONG = "sim/tokens-4000@40"
+"""It ends only if somebody ends it."""
+SHORT = "sim/tokens-100@40"
+TALKS = 4
+
+
+@pytest.fixture(scope="module")
+async def pair(postgres: PostgresServer) -> AsyncIterator[Fleet]:
+    async with fleet_of(2, postgres, "pair") as fleet:
+        yield fleet
+
+
+async def under_way(fleet: Fleet, victims: Sequence[Member]) -> tuple[list[Talk], list[Talk]]:
+    """Talks of the victims', which go on for long, and of the others, which come to their own end."""
+    fleet.simulator.clear()
+    begun = [
+        Talk.begin(fleet, member, LONG if member in victims else SHORT)
+        for member in fleet.members
+        for _ in range(TALKS)
+    ]
+    talks = await asyncio.gather(*begun)
+    await asyncio.gather(*(watcher.words(5) for talk in talks for watcher in talk.watchers))
+    return [talk for talk in talks if talk.owner in victims], [talk for talk in talks if talk.owner not in victims]
+
+
+async def check(hit: list[Talk], spared: list[Talk], survivor: Member) -> None:
+    assert {await talk.check(survivor) for talk in hit} == {"run.interrupted"}
+    assert {await talk.check(survivor) for talk in spared} == {"run.completed"}
+    assert all(len(talk.watchers[0].texts) == 100 for talk in spared)
+
+
+async def upstreams_closed(fleet: Fleet) -> None:
+    """All of the victims' are: nobody is paid for what nobody can get."""
+    async with asyncio.timeout(SAFETY_S):
+        for n, request in enumerate(fleet.simulator.requests):
+            if request.model == LONG:
+                closed = await fleet.simulator.wait_for_close(n)
+                assert closed.closed in ("client_fin", "client_reset")
+
+
+async def works_again(fleet: Fleet, member: Member) -> None:
+    await fleet.ready(member)
+    talk = await Talk.begin(fleet, member, "sim/tokens-3")
+    assert await talk.check(member) == "run.completed"
+
+
+async def test_a_worker_that_is_cut_off_from_postgres(pair: Fleet) -> None:
+    victim, other = pair.members
+    hit, spared = await under_way(pair, [victim])
+    victim.proxy.refusing = True
+    victim.proxy.cut()
+    await upstreams_closed(pair)
+    await check(hit, spared, other)
+    victim.proxy.refusing = False
+    await victim.says("was declared dead by another one")
+    await victim.says("begins anew")
+    await works_again(pair, victim)
+    await check(hit, spared, other)
+
+
+async def test_a_worker_that_hangs_and_wakes_up(pair: Fleet) -> None:
+    victim, other = pair.members
+    before = victim.said.count("begins anew")
+    hit, spared = await under_way(pair, [victim])
+    victim.signal(signal.SIGSTOP)
+    await check(hit, spared, other)
+    assert any(request.model == LONG and request.ending is None for request in pair.simulator.requests)
+    victim.signal(signal.SIGCONT)
+    await upstreams_closed(pair)
+    async with asyncio.timeout(SAFETY_S):
+        while victim.said.count("begins anew") == before:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    await works_again(pair, victim)
+    await check(hit, spared, other)
+
+
+async def test_postgres_is_restarted(pair: Fleet, postgres: PostgresServer) -> None:
+    """Nothing is said to be kept that is not; runs go on, and followers come back."""
+    _, talks = await under_way(pair, [])
+    await asyncio.to_thread(postgres.stop)
+    await asyncio.to_thread(postgres.start)
+    for talk in talks:
+        ending = await talk.check(pair.members[0])
+        assert ending in ("run.completed", "run.interrupted")
+        assert ending != "run.completed" or len(talk.watchers[0].texts) == 100
+    for member in pair.members:
+        await works_again(pair, member)
+
+
+async def test_a_worker_that_is_killed(pair: Fleet) -> None:
+    victim, other = pair.members
+    hit, spared = await under_way(pair, [victim])
+    victim.signal(signal.SIGKILL)
+    await check(hit, spared, other)
+    await upstreams_closed(pair)
+    await asyncio.to_thread(victim.process.wait)
+    await victim.begin()
+    await works_again(pair, victim)
+
+
+async def test_of_four_one_is_killed_one_hangs_and_one_is_cut_off(postgres: PostgresServer) -> None:
+    async with fleet_of(4, postgres, "four") as fleet:
+        killed, hanging, cut_off, survivor = fleet.members
+        hit, spared = await under_way(fleet, [killed, hanging, cut_off])
+        killed.signal(signal.SIGKILL)
+        hanging.signal(signal.SIGSTOP)
+        cut_off.proxy.refusing = True
+        cut_off.proxy.cut()
+        await check(hit, spared, survivor)
+        hanging.signal(signal.SIGCONT)
+        cut_off.proxy.refusing = False
+        await upstreams_closed(fleet)
+        await works_again(fleet, hanging)
+        await works_again(fleet, cut_off)
+        await check(hit, spared, survivor)
