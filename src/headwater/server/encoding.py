@@ -11,7 +11,7 @@ from headwater.conversation import Assistant
 from headwater.dialects import endings, messages
 from headwater.dialects.base import NOT_CARRIED, NOTED, Dialect, Encoder, Head, Whole
 from headwater.dialects.carry import unsaid
-from headwater.events import DialectName, Entry, Event, Notice, Outcome, RunEnded, TextDelta, Usage
+from headwater.events import DialectName, Event, Notice, Outcome, RunEnded, TextDelta, Usage
 from headwater.server.streams import Headers
 
 JSON: Final = (b"content-type", b"application/json")
@@ -63,7 +63,7 @@ class Streamed:
         """Not `refusable`: the stream was there before, and is only looked at again."""
         self._dialect = dialect
         self._head = head
-        self._encoder = encoder
+        self._encode = encoder.encode
         self._remarks = Remarks(dialect.name)
         self._status = 200
         self._begun = not refusable
@@ -77,21 +77,22 @@ class Streamed:
         self._begun = True
         return self._status
 
-    def encode(self, entries: Sequence[Entry]) -> bytes:
-        if len(entries) == 1:
-            return self._one(entries[0].event)
-        return b"".join([self._one(entry.event) for entry in entries])
+    def encode(self, events: Sequence[Event]) -> bytes:
+        if len(events) == 1 and self._begun and type(event := events[0]) is TextDelta and not event.refusal:
+            # Nearly every read there is.
+            return self._encode(event)
+        return b"".join([self._one(event) for event in events])
 
     def _one(self, event: Event) -> bytes:
         if type(event) is not TextDelta or event.refusal:
             remark = self._remarks.fresh(event)
             if remark is not None:
-                self._encoder.encode(remark)
+                self._encode(remark)
             if type(event) is RunEnded and not self._begun:
                 self._status = endings.stream_status(event.outcome)
                 if self._status != 200:
                     return self._dialect.whole(self._head, Assistant(), Usage(), event.outcome).body
-        body = self._encoder.encode(event)
+        body = self._encode(event)
         if body:
             # What was made will be sent, and what was sent had the status of a success.
             self._begun = True
@@ -117,10 +118,10 @@ class Gathered:
     def begin(self) -> int:
         return self._status
 
-    def encode(self, entries: Sequence[Entry]) -> bytes:
-        for entry in entries:
-            self._fold.apply(entry.event)
-            self._remarks.fresh(entry.event)
+    def encode(self, events: Sequence[Event]) -> bytes:
+        for event in events:
+            self._fold.apply(event)
+            self._remarks.fresh(event)
         outcome = self._fold.outcome
         if outcome is None:
             return b""
