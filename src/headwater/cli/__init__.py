@@ -62,7 +62,7 @@ app.command()(completion)
 
 def main() -> None:
     if COMPLETE_VARIABLE in os.environ:
-        from typer.completion import completion_init
+        from typer.completion import completion_init  # type: ignore[attr-defined]
 
         completion_init()
     # Also where it is started as a module, or by a test.

@@ -17,7 +17,7 @@ _SHOWN: Final = 50
 
 def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="bash, zsh or fish.")]) -> None:
     """Print the script that completes this command: `eval "$(headwater completion bash)"`, in ~/.bashrc say."""
-    from typer.completion import get_completion_script
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
     typer.echo(get_completion_script(prog_name="headwater", complete_var=COMPLETE_VARIABLE, shell=shell))
 
