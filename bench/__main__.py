@@ -1,7 +1,8 @@
 """All figures, as Markdown."""
 
-from bench import gateways, hot_path, leaving, reading, runs, stops, store, store_postgres
+from bench import gateways, hot_path, leaving, reading, runs, start, stops, store, store_postgres
 
+start.main()
 hot_path.main()
 reading.main()
 stops.main()

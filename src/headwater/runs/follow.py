@@ -46,6 +46,8 @@ class Follower:
         self.ended = False
 
     def leave(self) -> None:
+        if self._live is not None and self._live.reader is self:
+            self._live.pour(None)
         if self._unwatch is not None:
             self._unwatch()
             self._unwatch = self._live = None
@@ -54,6 +56,14 @@ class Follower:
         """Instead of waiting in `next`: be told, on the event loop, that `take_nowait` may have something."""
         self._told = told
         self._attach()
+
+    def pour(self, into: Callable[[Sequence[Event]], None]) -> None:
+        """From now on, what comes of a run that no store has goes there at once. Its end is news, as ever.
+
+        `take_nowait` has taken what came before.
+        """
+        assert self._live is not None
+        self._live.pour(into)
 
     def take_nowait(self) -> Sequence[Entry] | None:
         """What can be had at once, which may be nothing. None: it has to be read from the store, by `next` or `read`.
@@ -73,6 +83,8 @@ class Follower:
             live.reader = live.reader or self
             if live.reader is not self:
                 raise GoneError(self.run_id)
+            # What is not there any more it has had.
+            self.cursor = max(self.cursor, live.log.first_seq - 1)
         entries = live.log.after(self.cursor)
         if entries:
             self._advance(entries)

@@ -122,7 +122,7 @@ class Metrics:
             return bytes(generate_latest(self._registry))
         _forget_dead(Path(self._shared))
         together = CollectorRegistry()
-        MultiProcessCollector(together, self._shared)
+        MultiProcessCollector(together, self._shared)  # type: ignore[no-untyped-call]
         return bytes(generate_latest(together))
 
     # ------------------------------------------------------------------- what went on

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from headwater.accumulate import Accumulator
 from headwater.conversation import Assistant, Message, ToolOutput
-from headwater.events import Entry, ReasoningDelta, TextDelta, ToolCallStarted, decode_entry
+from headwater.events import Entry, ReasoningDelta, TextDelta, ToolArgsDelta, ToolCallStarted, decode_entry
 from headwater.lifecycle import status
 from headwater.records import Run
 from headwater.runs.live import LiveRun
@@ -27,12 +27,15 @@ class _Folded:
         self.last_seq = -1
         self.t_ms: float | None = None
         self.first_token_ms: float | None = None
+        self.last_token_ms: float | None = None
 
     def apply(self, entry: Entry) -> None:
         self.fold.apply(entry.event)
         self.last_seq, self.t_ms = entry.seq, entry.t
-        if self.first_token_ms is None and isinstance(entry.event, TextDelta | ReasoningDelta | ToolCallStarted):
-            self.first_token_ms = entry.t
+        if isinstance(entry.event, TextDelta | ReasoningDelta | ToolCallStarted | ToolArgsDelta):
+            self.last_token_ms = entry.t
+            if self.first_token_ms is None:
+                self.first_token_ms = entry.t
 
 
 async def snapshot(services: Services, owner: str | None, run_id: str) -> RunShape | None:
@@ -92,6 +95,7 @@ def _shape(run: Run, fold: Accumulator, last_seq: int, last_event_at: datetime |
         reasoning=fold.reasoning(),
         tool_calls=_calls(fold),
         attempts=_attempts(fold),
+        last_token_at=None,
         last_event_at=last_event_at,
     )
 
@@ -99,7 +103,8 @@ def _shape(run: Run, fold: Accumulator, last_seq: int, last_event_at: datetime |
 def _folded_shape(run: Run, folded: _Folded) -> RunShape:
     from_ = run.started_at if run.started_at is not None else run.created_at
     at = None if folded.t_ms is None else time(from_ + folded.t_ms / 1000)
-    shape = _shape(run, folded.fold, folded.last_seq, at)
+    last = None if folded.last_token_ms is None else time(from_ + folded.last_token_ms / 1000)
+    shape = replace(_shape(run, folded.fold, folded.last_seq, at), last_token_at=last)
     if run.outcome is not None:
         return shape
     first = None if folded.first_token_ms is None else time(from_ + folded.first_token_ms / 1000)
