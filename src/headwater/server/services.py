@@ -70,7 +70,6 @@ class Services:
                 keep_logs_s=kept.keep_logs_days * _DAY_S,
             ),
         )
-        self.metrics.going_on.set_function(self.runs.running)
 
     @classmethod
     async def open(
