@@ -1,6 +1,6 @@
 """All figures, as Markdown."""
 
-from bench import gateways, hot_path, reading, runs, stops, store, store_postgres
+from bench import gateways, hot_path, page, reading, runs, stops, store, store_postgres
 
 hot_path.main()
 reading.main()
@@ -9,3 +9,4 @@ store.main()
 store_postgres.main()
 runs.main()
 gateways.main()
+page.main()

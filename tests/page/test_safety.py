@@ -100,7 +100,7 @@ def test_what_a_model_says_bit_by_bit_is_as_harmless(tab: Tab) -> None:
                     if (bad.closest('.md')) globalThis.hacked = bad.outerHTML;
         }).observe(document.body, {subtree: true, childList: true})"""
     )
-    tab.ask(ATTACKS, "demo/echo")
+    tab.ask(ATTACKS, "paced")
     expect(tab.answer.locator(".md")).to_contain_text("THE END")
     assert tab.page.evaluate("globalThis.hacked") is None
 
