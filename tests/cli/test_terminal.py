@@ -218,11 +218,11 @@ class TestTyping:
 class TestTools:
     def test_an_approval_is_asked_in_place(self, house: House) -> None:
         with terminal("chat", "-m", "demo/agent", "Roll the dice, then send a postcard", environ=house.environ) as seen:
-            seen.wait_for("y yes · n no · a always")
+            seen.wait_for("Run it?  [y]es")
             seen.type("y")
             assert seen.wait_for_end() == exits.COMPLETED
             assert "✓" in seen.text()
-            assert "y yes" not in seen.text()
+            assert "[y]es" not in seen.text()
 
 
 class TestTables:

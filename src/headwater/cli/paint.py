@@ -123,8 +123,10 @@ def highlighted(code: str, language: str) -> Text:
 
 
 class Painter:
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, *, fold_code: bool = False) -> None:
+        """`fold_code`: not even code may be wider than that."""
         self.width = max(10, width)
+        self._fold_code = fold_code
         self._console = Console(
             file=io.StringIO(), width=min(self.width, WIDEST), force_terminal=True, theme=_THEME, highlight=False
         )
@@ -138,10 +140,14 @@ class Painter:
         tokens = parser().parse(safe(source))
         if len(tokens) == 1 and tokens[0].type == "fence":
             code = highlighted(tokens[0].content.rstrip("\n"), tokens[0].info.partition(" ")[0])
-            return [Text(_INDENT) + line for line in code.split("\n", allow_blank=True)]
+            lines = [Text(_INDENT) + line for line in code.split("\n", allow_blank=True)]
+            return [part for line in lines for part in self._folded(line)] if self._fold_code else lines
         if tokens and tokens[0].type == "table_open":
             return self.table(source)
         return _without_edges(self._drawn(_Markdown(tokens)))
+
+    def _folded(self, line: Text) -> list[Text]:
+        return list(line.divide(range(self.width, line.cell_len, self.width))) or [line]
 
     def table(self, source: str, widths: Sequence[int] | None = None) -> list[Text]:
         """With `widths` it is the rest of one whose head is drawn: the rows alone, in the same columns."""

@@ -17,6 +17,7 @@ from headwater.cli.flow import Flow, markdown_flow, reasoning_flow
 from headwater.cli.keyboard import Keyboard
 from headwater.cli.live import Live
 from headwater.cli.showing import Actions, Reasoning
+from headwater.cli.table import cut
 from headwater.events import (
     AttemptStarted,
     Entry,
@@ -108,7 +109,8 @@ class Screen:
             case _:
                 pass
         for card in self._cards.apply(entry):
-            self._meta(card.line(), gap=False)
+            # One line each: all of it is in the log.
+            self._meta(cut(card.line(), self._live.painter.width), gap=False)
         self._schedule()
 
     def lost(self, why: str) -> None:
@@ -203,7 +205,7 @@ class Screen:
         if (asked := self._cards.asked) is not None:
             if self._reason_for == asked.call_id:
                 return [*lines, f"Why not? (Enter: no reason)  › {self.typed}"]
-            return [*lines, f"Run {asked.name}?  y yes · n no · a always in this conversation"]
+            return [*lines, "Run it?  [y]es  [n]o  [a]lways here"]
         if self.typed:
             return [*lines, f"› {self.typed}"]
         elapsed_s = now_s - self._began_s

@@ -1,0 +1,134 @@
+"""Whom the doctor asks, and what of: the installation, and a model of each upstream."""
+
+import os
+import platform
+import sys
+from collections.abc import AsyncIterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from msgspec.structs import replace
+
+import headwater
+from headwater.cli import facts, probing
+from headwater.cli.diagnosis import Finding, Subject, of_answer, of_call, of_going_on
+from headwater.cli.reach import holder_of
+from headwater.clock import SystemClock
+from headwater.config.load import Loaded
+from headwater.config.settings import Settings
+from headwater.errors import CallerError
+from headwater.events import Failed
+from headwater.upstream import demo
+from headwater.upstream.catalog import Resolved
+from headwater.upstream.upstreams import Upstreams
+
+# ------------------------------------------------------------------- installation
+
+
+def installation(loaded: Loaded) -> list[Finding]:
+    python = platform.python_version()
+    found = [Finding("fine", "headwater", f"{headwater.__version__} on Python {python}, {sys.platform}.")]
+    try:
+        found.append(Finding("fine", "event loop", f"uvloop {version('uvloop')}."))
+    except PackageNotFoundError:
+        found.append(Finding("warning", "event loop", "Without uvloop every token costs more.", "pip install uvloop"))
+    found.append(Finding("fine", "configuration", f"{loaded.file or 'No file; defaults and the environment'}."))
+    found += [Finding("warning", "configuration", str(warning)) for warning in loaded.warnings]
+    found += [Finding("note", "configuration", str(hint)) for hint in loaded.hints]
+    found.append(_store(loaded.settings))
+    if not loaded.settings.upstreams:
+        what = "There is no upstream: only the demo models answer."
+        found.append(Finding("note", "upstreams", what, "set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST"))
+    return found
+
+
+def _store(settings: Settings) -> Finding:
+    url = settings.store.url
+    scheme, _, given = url.reveal().partition(":")
+    if scheme == "memory":
+        return Finding("note", "store", "memory: what is said is gone when the server ends.")
+    if scheme != "sqlite":
+        return Finding("note", "store", f"{url.shown()}: not looked at from here.")
+    path = Path(given).expanduser()
+    if (holder := holder_of(path)) is not None:
+        return Finding("fine", "store", f"{path}, which the server at {holder} has.")
+    folder = next((one for one in (path.parent, *path.parents) if one.exists()), Path("/"))
+    if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.R_OK | os.W_OK)):
+        return Finding("fault", "store", f"{path} can't be written.", '[store] url = "sqlite:…", a place of your own')
+    if path.exists() and path.stat().st_size and not path.read_bytes()[:16].startswith(b"SQLite format 3"):
+        return Finding("fault", "store", f"{path} is no database.", '[store] url = "sqlite:…", another file')
+    return Finding("fine", "store", f"{path}, which no server has just now.")
+
+
+# ---------------------------------------------------------------------- upstreams
+
+
+async def examine(settings: Settings, models: list[str], patience_s: float) -> AsyncIterator[tuple[str, list[Finding]]]:
+    """What was found, of one after the other, by `UPSTREAM/MODEL`."""
+    clock = SystemClock()
+    # Each is asked once, and what it does not say within our patience it does not say.
+    eager = {name: replace(one, retries=0, record=False) for name, one in settings.upstreams.items()}
+    upstreams = Upstreams(replace(settings, upstreams=eager), clock, Path())
+    upstreams.list_s = patience_s
+    try:
+        await upstreams.catalog.refresh(clock.now_s())
+        for name in models or _one_of_each(settings, upstreams):
+            listed: list[Finding] = []
+            try:
+                resolved = await upstreams.catalog.resolve(name, clock.now_s())
+            except CallerError as error:
+                yield name, [Finding("fault", "model", error.message)]
+                continue
+            listed = _listing(resolved, upstreams)
+            yield f"{resolved.upstream}/{resolved.model}", listed + await _examined(upstreams, resolved, patience_s)
+        if not models:
+            for name in settings.upstreams:
+                if not any(one.startswith(f"{name}/") for one in _one_of_each(settings, upstreams)):
+                    yield name, _unlisted(name, upstreams)
+    finally:
+        await upstreams.close()
+
+
+def _one_of_each(settings: Settings, upstreams: Upstreams) -> list[str]:
+    """What is configured comes before what is merely listed."""
+    found: dict[str, str] = {}
+    for model in settings.models:
+        found.setdefault(model.upstream, f"{model.upstream}/{model.model or model.name}")
+    for entry in upstreams.catalog.entries():
+        upstream, slash, _ = entry.name.partition("/")
+        if slash and upstream in settings.upstreams:
+            found.setdefault(upstream, entry.name)
+    found.pop(demo.NAME, None)
+    return list(found.values())
+
+
+def _listing(resolved: Resolved, upstreams: Upstreams) -> list[Finding]:
+    failure = upstreams.catalog.failures.get(resolved.upstream)
+    if failure is None:
+        return []
+    change = f"[upstreams.{resolved.upstream}] list_models = false, if it can't"
+    return [Finding("warning", "list", f"Its models can't be listed: {failure}", change)]
+
+
+def _unlisted(name: str, upstreams: Upstreams) -> list[Finding]:
+    """Nothing of it could be asked."""
+    failure = upstreams.catalog.failures.get(name)
+    how = "name one: headwater doctor -m " + name + "/MODEL"
+    if failure is None:
+        return [Finding("warning", "list", "It tells of no model, so none was asked.", how)]
+    return [Finding("fault", "reach", failure, f"[upstreams.{name}] base_url or api_key; or {how}")]
+
+
+async def _examined(upstreams: Upstreams, resolved: Resolved, patience_s: float) -> list[Finding]:
+    asked = upstreams.of(resolved).routes[0]
+    subject = Subject(resolved.upstream, resolved.settings)
+    answer = facts.read(asked, await probing.ask(asked, probing.said(), patience_s))
+    found = [*of_answer(subject, answer)]
+    if isinstance(answer.outcome, Failed):
+        # What it can't do at all it can't do with tools.
+        return found
+    found += of_call(subject, facts.read(asked, await probing.ask(asked, probing.called(), patience_s)))
+    if asked.prefill != "none":
+        going_on = facts.read(asked, await probing.ask_to_go_on(asked, patience_s))
+        found += of_going_on(subject, going_on, asked.prefill)
+    return found
