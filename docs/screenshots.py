@@ -78,7 +78,7 @@ def phone(browser: Browser, house: House, session_id: str) -> None:
         "is_mobile": True,
         "device_scale_factor": 1.5,
     }
-    with opened(browser, house, **small) as tab:
+    with opened(browser, house, "light", **small) as tab:
         tab.open(f"#/s/{session_id}")
         expect(tab.answer.locator(".ending")).to_be_visible()
         take(tab, "phone")
