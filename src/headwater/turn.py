@@ -50,6 +50,7 @@ class TurnReader:
         "_text_flows",
         "_think",
         "activity",
+        "closed",
     )
 
     def __init__(
@@ -82,11 +83,8 @@ class TurnReader:
         self._learned = 0
         self.activity = 0
         """Counts the frames (C7). Keep-alives are none."""
-
-    @property
-    def closed(self) -> bool:
+        self.closed = False
         """Nothing that the upstream may still send can matter: stop reading."""
-        return self._evidence.closed
 
     def feed(self, data: bytes) -> list[Event]:
         """Take what was read; give the events that it brought, already accumulated."""
@@ -119,7 +117,7 @@ class TurnReader:
             except RecursionError:
                 evidence.unreadable = FrameUnreadable("JSON that is nested too deeply", frame.data)
             if evidence.terminated or evidence.error is not None or evidence.unreadable is not None:
-                self._streaming = False
+                self._streaming, self.closed = False, True
                 return self._deliver(out)
         if self._room < 0 or self._frames.error is not None:
             self._give_up()
@@ -153,7 +151,7 @@ class TurnReader:
     def _give_up(self) -> None:
         if not self._evidence.closed:
             self._evidence.unreadable = self._frames.error or FrameTooLarge(self._limit)
-        self._streaming = False
+        self._streaming, self.closed = False, True
 
     def _begin(self, data: bytes) -> None:
         """An event stream never begins with a bracket; JSON and HTML do, whatever the headers say."""
@@ -177,6 +175,7 @@ class TurnReader:
         events = self._deliver(decoded)
         if self._think is not None:
             events += self._accumulate(self._think.end())
+        self.closed = self._evidence.closed
         return events
 
     def _decode_rest(self, transport: Transport) -> list[Event]:

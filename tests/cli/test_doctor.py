@@ -68,7 +68,7 @@ async def simulator() -> AsyncIterator[Simulator]:
 
 def settings(simulator: Simulator, **more: str) -> Settings:
     """One upstream of each dialect, and one with `more`."""
-    environ = {}
+    environ: dict[str, str] = {}
     for name, dialect in [("chat", "chat"), ("responses", "responses"), ("messages", "messages"), ("odd", "chat")]:
         prefix = f"HEADWATER_UPSTREAMS__{name.upper()}__"
         base = simulator.url if dialect == "messages" else f"{simulator.url}/v1"

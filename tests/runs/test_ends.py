@@ -4,12 +4,14 @@ import asyncio
 import gc
 import logging
 import weakref
+from typing import Any
 
 import pytest
 
 from headwater.errors import CallerError, StoreError
 from headwater.events import (
     Completed,
+    Event,
     Failed,
     Incomplete,
     RunEnded,
@@ -160,6 +162,39 @@ class TestUnrecorded:
             follower.leave()
             await asyncio.sleep(0.2)
             assert await staged.store.run(OWNER, run.id) == live.run
+
+    async def test_poured_events_come_at_once_and_the_end_as_news(self, make_store: MakeStore) -> None:
+        async with stage(make_store) as staged:
+            run = Run(id=new_id("run"), owner=OWNER, model="m", created_at=0.0, recorded=False, on_disconnect="cancel")
+            puppet = Puppet()
+
+            async def make(_: Run) -> Source:
+                return puppet
+
+            live = staged.runs.start_unrecorded(run, make)
+            await puppet.begun.wait()
+            follower = staged.runs.follower(OWNER, run.id)
+            before = len(follower.take_nowait() or ())
+            poured: list[Event] = []
+            follower.pour(poured.extend)
+            puppet.say("now")
+            assert poured == [TextDelta("now")]
+            broken: list[Any] = []
+            loop = asyncio.get_running_loop()
+            handler = loop.get_exception_handler()
+            loop.set_exception_handler(lambda _, context: broken.append(context["exception"]))
+            follower.pour(lambda events: list[Event]().remove(events[0]))
+            puppet.say("lost on the way")
+            loop.set_exception_handler(handler)
+            assert [type(error) for error in broken] == [ValueError]
+            follower.pour(poured.extend)
+            puppet.end()
+            [last] = await follower.next()
+            assert (last.seq, last.event) == (before + 2, RunEnded(Completed("stop")))
+            assert len(poured) == 1
+            follower.leave()
+            await asyncio.sleep(0.2)
+            assert live.run.last_seq == before + 2
 
     async def test_a_pause_before_the_source_is_there_holds(self, make_store: MakeStore) -> None:
         async with stage(make_store) as staged:

@@ -58,3 +58,14 @@ def test_what_nobody_will_ask_for_again_goes() -> None:
     log.forget(0)
     assert log.after(0) is None
     assert log.after(1) == [Entry(2, 0.0, TextDelta("c"))]
+
+
+def test_what_goes_by_counts_and_is_not_here() -> None:
+    log = Log()
+    log.append(said("a"), 1.0)
+    log.show(0)
+    log.forget(0)
+    log.skip(3)
+    assert (log.last_seq, log.first_seq, log.after(3)) == (3, 4, [])
+    assert [entry.seq for entry in log.append(said("b"), 2.0)] == [4]
+    assert log.after(2) is None

@@ -12,7 +12,6 @@ from headwater.events import (
     AttemptStarted,
     Completed,
     DialectName,
-    Entry,
     Event,
     Failed,
     ProviderState,
@@ -26,8 +25,8 @@ HEAD = Head("run_1", 1, "m")
 SEARCH = ProviderState("responses", {"type": "web_search_call", "id": "ws_1", "status": "completed"})
 
 
-def entries(*events: Event) -> list[Entry]:
-    return [Entry(seq, 0.0, event) for seq, event in enumerate((AttemptStarted("up", "m"), *events))]
+def begun(*events: Event) -> list[Event]:
+    return [AttemptStarted("up", "m"), *events]
 
 
 def streamed(dialect: DialectName) -> Streamed:
@@ -43,7 +42,7 @@ def notes_in(body: bytes) -> list[str]:
 
 @pytest.mark.parametrize("dialect", ["chat", "messages"])
 def test_an_item_that_the_dialect_has_no_words_for_is_noted_once(dialect: DialectName) -> None:
-    events = entries(SEARCH, TextDelta("Hi"), SEARCH, RunEnded(Completed("stop")))
+    events = begun(SEARCH, TextDelta("Hi"), SEARCH, RunEnded(Completed("stop")))
     why = unsaid(SEARCH, dialect)
     assert why is not None
     assert notes_in(streamed(dialect).encode(events)) == [why]
@@ -52,7 +51,7 @@ def test_an_item_that_the_dialect_has_no_words_for_is_noted_once(dialect: Dialec
 
 
 def test_a_refusal_is_noted_where_it_looks_like_any_text() -> None:
-    events = entries(TextDelta("No", refusal=True), TextDelta(", no.", refusal=True), RunEnded(Completed("stop")))
+    events = begun(TextDelta("No", refusal=True), TextDelta(", no.", refusal=True), RunEnded(Completed("stop")))
     assert len(notes_in(streamed("messages").encode(events))) == 1
     assert notes_in(streamed("chat").encode(events)) == []
 
@@ -61,13 +60,13 @@ def test_a_refusal_is_noted_where_it_looks_like_any_text() -> None:
 def test_a_refusal_keeps_its_status_only_before_the_first_byte(dialect: DialectName) -> None:
     refused = RunEnded(Failed("refused", "Slow down.", 429))
     early, late, beaten = streamed(dialect), streamed(dialect), streamed(dialect)
-    early.encode(entries(refused))
+    early.encode(begun(refused))
     assert early.begin() == 429
-    late.encode(entries(TextDelta("Hi")))
-    late.encode(entries(refused))
+    late.encode(begun(TextDelta("Hi")))
+    late.encode(begun(refused))
     assert late.begin() == 200
     assert beaten.begin() == 200
-    beaten.encode(entries(refused))
+    beaten.encode(begun(refused))
     assert beaten.begin() == 200
 
 

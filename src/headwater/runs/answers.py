@@ -54,8 +54,9 @@ class Answers:
     async def _told(self, run: Run, request: Request, window_tokens: int | None) -> Context:
         """The request, with what was said before it."""
         if run.session_id is None:
-            earlier = await self._earlier(run)
-            return Context(replace(request, messages=(*earlier, *request.messages)))
+            if earlier := await self._earlier(run):
+                request = replace(request, messages=(*earlier, *request.messages))
+            return Context(request)
         built = await self._sessions.context(run, request, window_tokens)
         if isinstance(built, Missing):
             raise CallerError("The session was deleted.", status=404, code="not_found")

@@ -73,7 +73,6 @@ class LiveRun:
         self.upstream_closed: bool | Literal["unknown"] = True
         self.stopped_in_s: float | None = None
         """If it was stopped: how long its source took to close."""
-        self.last_event_s = habits.clock.now_s()
         self._habits = habits
         self._clock = habits.clock
         self._store = habits.store
@@ -87,8 +86,10 @@ class LiveRun:
         self._paused = False
         self._source: Source | None = None
         self._work: asyncio.Task[Ended | Suspended] | None = None
-        self._abandoned = asyncio.Event()
+        self._over: asyncio.Future[None] | None = None
+        """While the source is waited for: it is done, or was given up."""
         self._told: list[Callable[[], None]] = []
+        self._pour: Callable[[Sequence[Event]], None] | None = None
         self._keeping: list[tuple[int, asyncio.Future[None]]] = []
         """Who waits for which entry to be committed."""
         self.task: asyncio.Task[None]
@@ -102,10 +103,16 @@ class LiveRun:
         if self._closed:
             # Of a source that was given up, and goes on all the same (C30).
             return
-        self.last_event_s = now_s = self._clock.now_s()
         if self._first_token_at is None and self.fold.delivered_anything:
             self._first_token_at = self._clock.unix_s()
-        self.log.append(events, (now_s - self._zero_s) * 1000)
+        if self._pour is not None:
+            self.log.skip(len(events))
+            try:
+                self._pour(events)
+            except Exception as error:
+                report(self._pour, error)
+            return
+        self.log.append(events, (self._clock.now_s() - self._zero_s) * 1000)
         if self.run.recorded:
             self._hand_over()
         else:
@@ -123,7 +130,8 @@ class LiveRun:
 
     def _committed(self, kept_seq: int, trouble: StoreError | None) -> None:
         self.log.show(kept_seq)
-        self._wake_keeping()
+        if self._keeping:
+            self._wake_keeping()
         if trouble is not None:
             # What was refused goes with the ending.
             self._handed_seq = kept_seq
@@ -162,6 +170,11 @@ class LiveRun:
                 self._told.remove(told)
 
         return leave
+
+    def pour(self, into: Callable[[Sequence[Event]], None] | None) -> None:
+        """What comes goes to the one who follows a run that no store has, at once and past the log; but for its end."""
+        assert not self.run.recorded
+        self._pour = into
 
     @property
     def followers(self) -> int:
@@ -205,7 +218,11 @@ class LiveRun:
         # A user's own agent may have been given a time of its own.
         unwind_s = getattr(self._source, "unwind_s", None)
         if self._asked is not None and now_s - self._asked_s > (unwind_s or self._habits.unwind_s):
-            self._abandoned.set()
+            self._wake()
+
+    def _wake(self, *_: object) -> None:
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
 
     async def _main(self, make_source: MakeSource) -> None:
         """The outermost frame of a run: whatever goes wrong in it, the run has an ending."""
@@ -267,9 +284,10 @@ class LiveRun:
 
     async def _done(self, work: asyncio.Task[Ended | Suspended]) -> bool:
         """False: it was told to stop, was given its time, and goes on all the same."""
-        given_up = asyncio.create_task(self._abandoned.wait())
-        await asyncio.wait({work, given_up}, return_when=asyncio.FIRST_COMPLETED)
-        given_up.cancel()
+        # Not `asyncio.wait`: that takes a task more, for each run.
+        self._over = asyncio.get_running_loop().create_future()
+        work.add_done_callback(self._wake)
+        await self._over
         return work.done()
 
     async def _drive(self, make_source: MakeSource) -> Ended | Suspended:

@@ -22,6 +22,12 @@ class Log:
         self.last_seq = last_seq
         self.shown_seq = last_seq
 
+    def skip(self, count: int) -> None:
+        """So many go by, straight to whom they are for: in a log that no store has."""
+        self.last_seq += count
+        self.shown_seq = self.last_seq
+        self._first_seq = self.last_seq + 1
+
     def append(self, events: Sequence[Event], t_ms: float) -> list[Entry]:
         added = [Entry(seq, t_ms, event) for seq, event in enumerate(events, self.last_seq + 1)]
         self._entries += added
@@ -50,6 +56,11 @@ class Log:
             del self._entries[:count]
             del self._lines[:count]
             self._first_seq += count
+
+    @property
+    def first_seq(self) -> int:
+        """Of what is here."""
+        return self._first_seq
 
     def after(self, seq: int) -> list[Entry] | None:
         """All that may be shown after the cursor. None: the first of it is no longer here."""

@@ -3,15 +3,15 @@
 Pure. The endings are the dialects' own; what is decided here is which status goes with them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from headwater.accumulate import Accumulator
-from headwater.conversation import Assistant
+from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
 from headwater.dialects import endings, messages
 from headwater.dialects.base import NOT_CARRIED, NOTED, Dialect, Encoder, Head, Whole
 from headwater.dialects.carry import unsaid
-from headwater.events import DialectName, Entry, Event, Notice, Outcome, RunEnded, TextDelta, Usage
+from headwater.events import DialectName, Event, Notice, Outcome, RunEnded, TextDelta, Usage
 from headwater.server.streams import Headers
 
 JSON: Final = (b"content-type", b"application/json")
@@ -19,6 +19,8 @@ SSE: Final = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_RETRY: Final = (b"x-should-retry", b"false")
 """A model was asked, and that was paid for: clients that try again by themselves should not."""
 
+_SEAM: Final = Opaque("responses", {"type": "message"})
+"""Says no more than that another message begins."""
 _BEATS: Final[dict[DialectName, bytes]] = {
     "chat": b": keep-alive\n\n",
     "responses": b": keep-alive\n\n",
@@ -63,7 +65,7 @@ class Streamed:
         """Not `refusable`: the stream was there before, and is only looked at again."""
         self._dialect = dialect
         self._head = head
-        self._encoder = encoder
+        self._encode = encoder.encode
         self._remarks = Remarks(dialect.name)
         self._status = 200
         self._begun = not refusable
@@ -77,21 +79,22 @@ class Streamed:
         self._begun = True
         return self._status
 
-    def encode(self, entries: Sequence[Entry]) -> bytes:
-        if len(entries) == 1:
-            return self._one(entries[0].event)
-        return b"".join([self._one(entry.event) for entry in entries])
+    def encode(self, events: Sequence[Event]) -> bytes:
+        if len(events) == 1 and self._begun and type(event := events[0]) is TextDelta and not event.refusal:
+            # Nearly every read there is.
+            return self._encode(event)
+        return b"".join([self._one(event) for event in events])
 
     def _one(self, event: Event) -> bytes:
         if type(event) is not TextDelta or event.refusal:
             remark = self._remarks.fresh(event)
             if remark is not None:
-                self._encoder.encode(remark)
+                self._encode(remark)
             if type(event) is RunEnded and not self._begun:
                 self._status = endings.stream_status(event.outcome)
                 if self._status != 200:
                     return self._dialect.whole(self._head, Assistant(), Usage(), event.outcome).body
-        body = self._encoder.encode(event)
+        body = self._encode(event)
         if body:
             # What was made will be sent, and what was sent had the status of a success.
             self._begun = True
@@ -117,10 +120,10 @@ class Gathered:
     def begin(self) -> int:
         return self._status
 
-    def encode(self, entries: Sequence[Entry]) -> bytes:
-        for entry in entries:
-            self._fold.apply(entry.event)
-            self._remarks.fresh(entry.event)
+    def encode(self, events: Sequence[Event]) -> bytes:
+        for event in events:
+            self._fold.apply(event)
+            self._remarks.fresh(event)
         outcome = self._fold.outcome
         if outcome is None:
             return b""
@@ -135,9 +138,15 @@ class Gathered:
 
 
 def said(fold: Accumulator) -> Assistant:
-    """All turns as one message: that is what a dialect's answer is."""
-    turns = [message for message in fold.messages() if isinstance(message, Assistant)]
-    return Assistant(tuple(part for turn in turns for part in turn.parts))
+    return joined(message for message in fold.messages() if isinstance(message, Assistant))
+
+
+def joined(turns: Iterable[Assistant]) -> Assistant:
+    """All turns as one message: that is what a dialect's answer is. Where one ends is told as it is in a stream."""
+    parts: list[Text | Reasoning | ToolCall | Opaque] = []
+    for turn in turns:
+        parts += [_SEAM, *turn.parts] if parts and turn.parts else turn.parts
+    return Assistant(tuple(parts))
 
 
 def _headers(head: Head, status: int, content_type: tuple[bytes, bytes]) -> Headers:

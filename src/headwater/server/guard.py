@@ -7,6 +7,7 @@ keys a page of another origin is refused only where a browser would send the key
 
 import ipaddress
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -212,6 +213,7 @@ def _place_of(origin: str) -> str | None:
         return None
 
 
+@lru_cache(maxsize=256)
 def _is_loopback(name: str) -> bool:
     try:
         return ipaddress.ip_address(name).is_loopback

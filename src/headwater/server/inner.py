@@ -14,7 +14,6 @@ from headwater.events import (
     ApprovalGiven,
     AttemptStarted,
     Completed,
-    Entry,
     Event,
     RunEnded,
     ToolArgsDelta,
@@ -76,8 +75,8 @@ class OfAgent:
     def begin(self) -> int:
         return self._answer.begin()
 
-    def encode(self, entries: Sequence[Entry]) -> bytes:
-        outer = [replace(entry, event=event) for entry in entries for event in self._inner.outer(entry.event)]
+    def encode(self, events: Sequence[Event]) -> bytes:
+        outer = [one for event in events for one in self._inner.outer(event)]
         return self._answer.encode(outer) if outer else b""
 
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, Final, Protocol
 
 from headwater.errors import StoreError
-from headwater.events import Entry, Interrupted, RunEnded
+from headwater.events import Event, Interrupted, RunEnded
 from headwater.runs.follow import Follower
 from headwater.runs.live import LiveRun
 from headwater.server.direct import Outlet
@@ -32,7 +32,7 @@ class Answer(Protocol):
     @property
     def headers(self) -> Headers: ...
 
-    def encode(self, entries: Sequence[Entry]) -> bytes:
+    def encode(self, events: Sequence[Event]) -> bytes:
         """The bytes for what has come; often none."""
 
     def begin(self) -> int:
@@ -40,6 +40,27 @@ class Answer(Protocol):
 
 
 class Stream:
+    __slots__ = (
+        "_answer",
+        "_begun",
+        "_encode",
+        "_ended",
+        "_flowing",
+        "_follower",
+        "_full",
+        "_gone",
+        "_heartbeat_s",
+        "_limit_bytes",
+        "_live",
+        "_news",
+        "_outlet",
+        "_reading",
+        "_rest",
+        "_silent_since_s",
+        "_told_gone",
+        "_waking",
+    )
+
     def __init__(
         self,
         outlet: Outlet,
@@ -81,6 +102,8 @@ class Stream:
         try:
             self._follower.on_news(self._on_news)
             self._on_news()
+            if self._live is not None and not self._ended:
+                self._follower.pour(self._show)
             while not self._ended and not self._gone:
                 if self._reading:
                     await self._read()
@@ -120,7 +143,7 @@ class Stream:
             self._break_off()
             return
         self._reading = False
-        self._show(entries)
+        self._show([entry.event for entry in entries])
         if entries or self._news:
             self._on_news()
 
@@ -148,13 +171,13 @@ class Stream:
             self._reading = True
             self._wake()
         else:
-            self._show(entries)
+            self._show([entry.event for entry in entries])
 
-    def _show(self, entries: Sequence[Entry]) -> None:
-        if self._ended or self._gone or not entries:
+    def _show(self, events: Sequence[Event]) -> None:
+        if self._ended or self._gone or not events:
             return
-        body = self._encode(entries)
-        if type(entries[-1].event) is RunEnded:
+        body = self._encode(events)
+        if type(events[-1]) is RunEnded:
             self._finish(body)
         elif body and self._flowing:
             self._outlet.write(body)
@@ -165,8 +188,7 @@ class Stream:
 
     def _break_off(self) -> None:
         """The store can't say how it goes on, and the client should not wait for it to."""
-        at = self._follower.cursor + 1
-        self._finish(self._encode([Entry(at, 0.0, RunEnded(Interrupted("store")))]))
+        self._finish(self._encode([RunEnded(Interrupted("store"))]))
 
     def _finish(self, body: bytes) -> None:
         self._ended = True

@@ -52,6 +52,24 @@ class Report(Struct, frozen=True):
 class Attempt:
     """`run` it once. Nothing of it reaches the sink after that, whatever still arrives (C30)."""
 
+    __slots__ = (
+        "_activity",
+        "_call",
+        "_clock",
+        "_exchange",
+        "_last",
+        "_opening",
+        "_over",
+        "_paused",
+        "_reader",
+        "_sink",
+        "_stalled",
+        "_start",
+        "_sweep",
+        "_watch",
+        "_whole",
+    )
+
     def __init__(self, call: Call, sink: Sink, clock: Clock, sweep: Sweep) -> None:
         self._call = call
         self._sink = sink
@@ -184,23 +202,19 @@ class Attempt:
         over = self._over
         if over is None or over.done():
             return
+        reader = self._reader
         try:
-            self._on_read(data)
+            if len(self._start) < _START_BYTES:
+                self._start += data[:_START_BYTES]
+            if events := reader.feed(data):
+                if type(events[-1]) is not UsageReported:
+                    self._last = events[-1]
+                self._sink.take(events)
+            if reader.closed:
+                self._finish("clean")
         except Exception as error:
             # Ours, or the sink's: left to the event loop it would be taken for the upstream's, or for nothing.
             over.set_exception(error)
-
-    def _on_read(self, data: bytes) -> None:
-        if len(self._start) < _START_BYTES:
-            self._start += data[:_START_BYTES]
-        reader = self._reader
-        events = reader.feed(data)
-        if events:
-            if type(events[-1]) is not UsageReported:
-                self._last = events[-1]
-            self._sink.take(events)
-        if reader.closed:
-            self._finish("clean")
 
     def _on_end(self, transport: Transport) -> None:
         try:

@@ -48,6 +48,7 @@ class HttpExchange:
         "_on_over",
         "_paused",
         "headers",
+        "on_body",
         "status",
         "was_reset",
     )
@@ -64,6 +65,8 @@ class HttpExchange:
         self._on_end: OnEnd | None = None
         self._held: list[bytes] = []
         """What has come while nobody listened."""
+        # A token goes straight from the connection to whoever listens, without a frame of ours.
+        self.on_body: OnBytes = self._held.append
         self._ending: Ending | None = None
         self._paused = False
 
@@ -84,6 +87,7 @@ class HttpExchange:
 
     def pause(self) -> None:
         self._paused = True
+        self.on_body = self._held.append
         if self._connection is not None:
             self._connection.pause()
 
@@ -95,12 +99,14 @@ class HttpExchange:
 
     def finish(self) -> None:
         # The end of the body is often a packet of its own; without it the connection could not be used again.
-        self._on_bytes, self._on_end = _ignore, _ignore_end
+        self.on_body = self._on_bytes = _ignore
+        self._on_end = _ignore_end
         if self._connection is not None:
             asyncio.get_running_loop().call_later(_LAST_BYTES_S, self.close)
 
     def close(self) -> None:
         self._on_bytes = self._on_end = None
+        self.on_body = self._held.append
         if self._connection is not None:
             self._connection.leave(self)
         self._let_go()
@@ -111,12 +117,6 @@ class HttpExchange:
         self.status = status
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
         self._told(None)
-
-    def on_body(self, data: bytes) -> None:
-        if self._on_bytes is None or self._paused:
-            self._held.append(data)
-        else:
-            self._on_bytes(data)
 
     def on_end(self, ending: Ending, rest: bytes) -> None:
         self._connection = None
@@ -140,6 +140,8 @@ class HttpExchange:
     def _hand_on(self) -> None:
         while self._held and self._on_bytes is not None and not self._paused:
             self._on_bytes(self._held.pop(0))
+        if self._on_bytes is not None and not self._paused:
+            self.on_body = self._on_bytes
         if self._ending is not None and self._on_end is not None and not self._paused and not self._held:
             on_end, self._on_bytes, self._on_end = self._on_end, None, None
             on_end(_transport(self._ending))

@@ -48,12 +48,19 @@ class Model:
         self.clock = clock
         self.sweep = sweep
         self.jitter = jitter
+        self._noted: tuple[Route, Request, list[Note]] | None = None
 
     def check(self, request: Request) -> None:
         """`CallerError` for what the model's own upstream can't be asked. A fallback that can't is passed over."""
-        for note in _notes(self.routes[0], request):
+        for note in self.notes(self.routes[0], request):
             if note.refuse:
                 raise CallerError(f"{note.field}: {note.text}", code="unsupported_parameter", param=note.field)
+
+    def notes(self, route: Route, request: Request) -> list[Note]:
+        """What the route will not be told of it. Found once: it is asked for before the run, for it, and within it."""
+        if self._noted is None or self._noted[0] is not route or self._noted[1] is not request:
+            self._noted = (route, request, notes(request, route.target, route.endpoint.dialect.name))
+        return self._noted[2]
 
     def turn(
         self,
@@ -170,7 +177,7 @@ class ModelTurn:
         """Upstreams that keep failing come last, and fallbacks that can't be asked this not at all."""
         now_s = self._clock.now_s()
         first, *rest = self._model.routes
-        able = [first, *(route for route in rest if not any(note.refuse for note in _notes(route, self._request)))]
+        able = [first, *(route for route in rest if not any(note.refuse for note in self._notes(route)))]
         route, *others = sorted(able, key=lambda route: route.endpoint.health.resting(now_s))
         plan = _Plan(route, others, streamed=self._streams(route))
         if route is not first:
@@ -283,13 +290,12 @@ class ModelTurn:
         return Seamed(decoder, trailing_space(before.text))
 
     def _not_carried(self, route: Route) -> list[Notice]:
-        fresh = [note for note in _notes(route, self._request) if note not in self._told]
+        fresh = [note for note in self._notes(route) if note not in self._told]
         if self.turn:
             # What the run itself has said goes back as it can: nobody has asked for that.
             fresh = [note for note in fresh if not note.field.startswith("messages.")]
         self._told.update(fresh)
         return [Notice(NOT_CARRIED, f"{note.field}: {note.text}") for note in fresh]
 
-
-def _notes(route: Route, request: Request) -> list[Note]:
-    return notes(request, route.target, route.endpoint.dialect.name)
+    def _notes(self, route: Route) -> list[Note]:
+        return self._model.notes(route, self._request)

@@ -12,7 +12,7 @@ from headwater.errors import UpstreamError
 from headwater.events import Failed
 from headwater.upstream import demo, faults
 from headwater.upstream.catalog import Catalog, Resolved
-from headwater.upstream.endpoint import Endpoint
+from headwater.upstream.endpoint import Endpoint, Route
 from headwater.upstream.exchange import Opener
 from headwater.upstream.http import HttpOpener
 from headwater.upstream.model import Model
@@ -25,6 +25,7 @@ from headwater.upstream.targets import address, headers, needs_finish_reason, ro
 
 _LIST_S: Final = 10.0
 _LIST_BYTES: Final = 8 * 1024 * 1024
+_MOST_ROUTES: Final = 1000
 _HEADERS: Final = {
     "content-type": "application/json",
     "accept": "text/event-stream, application/json",
@@ -53,6 +54,7 @@ class Upstreams:
         self._endpoints[demo.NAME] = Endpoint(
             demo.NAME, demo.SETTINGS, PlayedOpener(demo.answer, clock), needs_finish_reason=True
         )
+        self._routes: dict[tuple[str | None, ...], Route] = {}
         self.catalog = Catalog(settings, self._fetch)
 
     async def model(self, name: str | None) -> Model:
@@ -61,9 +63,20 @@ class Upstreams:
         return self.of(await self.catalog.resolve(await self.catalog.choose(name, now_s), now_s))
 
     def of(self, resolved: Resolved) -> Model:
-        routes = [route(self._endpoints[one.upstream], one) for one in (resolved, *resolved.fallbacks)]
+        routes = [self._route(one) for one in (resolved, *resolved.fallbacks)]
         window = resolved.model_settings.context_tokens if resolved.model_settings else None
         return Model(routes, self._clock, self.sweep, self._jitter, window)
+
+    def _route(self, resolved: Resolved) -> Route:
+        """Made once: what is known of a provider is found by its address, which takes 100 µs."""
+        key = (resolved.name, resolved.upstream, resolved.model, resolved.owned_by)
+        found = self._routes.get(key)
+        if found is None:
+            if len(self._routes) >= _MOST_ROUTES:
+                # Whoever asks for ever other names must not fill the memory.
+                self._routes.clear()
+            found = self._routes[key] = route(self._endpoints[resolved.upstream], resolved)
+        return found
 
     async def close(self) -> None:
         await self.sweep.close()

@@ -77,15 +77,15 @@ export function Answer({ session, runId, messages, notices, run, askedId, last }
 }
 
 /** `openai/gpt-5` answers for `gpt-5`, and `demo` for `demo/story`. */
-function sameModel(by: string, model: string): boolean {
+export function sameModel(by: string, model: string): boolean {
   return by === model || by.endsWith(`/${model}`) || model.startsWith(`${by}/`);
 }
 
-function textOf(parts: Shown[]): string {
+export function textOf(parts: Shown[]): string {
   return parts.flatMap((part) => (part.kind === "text" ? [part.text] : [])).join("\n\n");
 }
 
-function PartView({
+export function PartView({
   part,
   runId,
   live,
@@ -151,7 +151,7 @@ async function thoughtMs(runId: string, turn: number): Promise<number | null> {
 }
 
 /** Something to see while nothing comes. */
-function Waiting({ run, stopping }: { run: LiveRun; stopping: boolean }) {
+export function Waiting({ run, stopping }: { run: LiveRun; stopping: boolean }) {
   const { fold } = run;
   const last = fold.parts.at(-1);
   const quiet = !last || last.kind === "remark";

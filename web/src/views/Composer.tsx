@@ -25,6 +25,7 @@ interface Props {
   /** False: it was not taken, and the draft comes back. */
   send(said: Composed): Promise<boolean>;
   stop?(): void;
+  stopLabel?: string;
   /** Beside the buttons, e.g. the choice of a model. */
   children?: preact.ComponentChildren;
 }
@@ -185,7 +186,7 @@ export function Composer(props: Props) {
           <button
             type="button"
             class="round stop"
-            aria-label={stopping ? "Stopping" : "Stop"}
+            aria-label={stopping ? "Stopping" : (props.stopLabel ?? "Stop")}
             title="Stop (Esc)"
             disabled={stopping}
             onClick={stop}

@@ -150,11 +150,11 @@ interface DialogProps {
   title: string;
   close(): void;
   children: ComponentChildren;
-  wide?: boolean;
+  class?: string;
 }
 
 /** A modal one: the browser keeps the focus inside, and gives it back. */
-export function Dialog({ title, close, children, wide }: DialogProps) {
+export function Dialog({ title, close, children, class: name }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const release = overlay();
@@ -168,7 +168,7 @@ export function Dialog({ title, close, children, wide }: DialogProps) {
   return (
     <dialog
       ref={ref}
-      class={wide ? "dialog wide" : "dialog"}
+      class={name ? `dialog ${name}` : "dialog"}
       aria-label={title}
       onCancel={(event) => {
         event.preventDefault();

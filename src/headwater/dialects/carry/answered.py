@@ -1,7 +1,7 @@
 """The features of an answer, and their fate in the dialect of a client."""
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from headwater.dialects.base import STOP
 from headwater.dialects.carry.fate import CARRIED, Row, changed, dropped
@@ -175,14 +175,21 @@ ANSWERED: Final[tuple[Answered, ...]] = (
 )
 
 
+# Looked up once, and of all kinds of events only those that a row is about: an answer has more of the others.
+_NOT_CARRIED: Final = {
+    dialect: [(row.found, fate) for row in ANSWERED if (fate := row.fate(dialect)) != CARRIED]
+    for dialect in get_args(DialectName)
+}
+_LOSING: Final = (TextDelta, ToolCallEnded, ProviderState, RunEnded)
+
+
 def unsaid(event: Event, dialect: DialectName) -> str | None:
     """What a client of this dialect will not see of an event, or not as it is: for a notice, which goes before it."""
-    if type(event) is TextDelta and not event.refusal:
-        # Nearly every event there is.
+    if type(event) not in _LOSING or (type(event) is TextDelta and not event.refusal):
         return None
     said = [
         f"{'Told otherwise' if fate.kind == 'changed' else 'Not told'}: {what}. {fate.why}"
-        for row in ANSWERED
-        if (fate := row.fate(dialect)) != CARRIED and (what := row.found(event, dialect)) is not None
+        for found, fate in _NOT_CARRIED[dialect]
+        if (what := found(event, dialect)) is not None
     ]
     return " ".join(said) or None
