@@ -22,6 +22,7 @@ SAFETY_MS: Final = 45_000
 """No test waits longer for anything. It is no measure of anything."""
 MODELS: Final = {
     "slow": "sim/tokens-4000@40",
+    "brisk": "sim/tokens-4000@200",
     "quick": "sim/tokens-30",
     "steady": "sim/tokens-150@50",
     "torn": "sim/tokens-50@200,cut-after-12",
@@ -30,6 +31,7 @@ MODELS: Final = {
     "long": "sim/tokens-20000",
     "thinker": "sim/think-40,tokens-20@100",
     "echo": "sim/echo",
+    "paced": "sim/echo@300",
 }
 
 
