@@ -59,7 +59,9 @@ class Contender(Struct, frozen=True, kw_only=True):
     """What a request to it has besides."""
     headers: dict[str, str] = {}
     slow: bool = False
-    """It is measured once, with a tenth of the requests: else all would wait for it."""
+    """It is measured last and once, with fewer requests and shorter paced streams: else all would wait for it."""
+    floor: bool = False
+    """No server, but what one could reach at best."""
 
     def cpu_s(self) -> float:
         """Of the process, its threads and its children, to the nanosecond."""
@@ -95,11 +97,15 @@ def free_port() -> int:
 
 @contextmanager
 def running(
-    command: list[str], port: int, *, environ: Mapping[str, str] | None = None, ready_s: float = 20
+    command: list[str],
+    port: int,
+    *,
+    environ: Mapping[str, str] | None = None,
+    ready_s: float = 20,
+    stderr: int | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env={**os.environ, **(environ or {})}
-    )
+    env = {**os.environ, **(environ or {})}
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, env=env)
     try:
         until_s = time.monotonic() + ready_s
         while True:
@@ -146,7 +152,7 @@ class Stage:
         port = free_port()
         database = str(self._folder / f"{mode}.db")
         command = [sys.executable, "-m", "bench.skeleton", str(port), str(self._upstream), mode, database]
-        return Contender(name=name, port=port, process=self._start(command, port))
+        return Contender(name=name, port=port, process=self._start(command, port), floor=True)
 
     def headwater(self, name: str, **more: str) -> Contender:
         """`headwater serve`, as it is started anywhere."""
@@ -163,7 +169,7 @@ class Stage:
         config = self._written("litellm.yaml", LITELLM, port)
         command = [str(LITELLM_ENV / "bin/litellm"), "--config", config, "--host", "127.0.0.1", "--port", str(port)]
         environ = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": LITELLM_KEY, "PYTHONPATH": ""}
-        process = self._start(command, port, environ=environ, ready_s=120)
+        process = self._start(command, port, environ=environ, ready_s=120, stderr=subprocess.DEVNULL)
         headers = {"authorization": f"Bearer {LITELLM_KEY}"}
         return Contender(name="LiteLLM proxy", port=port, process=process, headers=headers, slow=True)
 
