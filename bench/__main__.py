@@ -1,8 +1,9 @@
 """All figures, as Markdown."""
 
-from bench import gateways, hot_path, reading, runs, stops, store, store_postgres
+from bench import gateways, hot_path, reading, runs, starting, stops, store, store_postgres
 
 hot_path.main()
+starting.main()
 reading.main()
 stops.main()
 store.main()
