@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from docs.cli_page import cli_page
 from docs.configuration_page import configuration_page
 from docs.providers_page import providers_page
 from headwater.dialects.carry import ANSWERED, ASKED, CARRIED, Answered, Asked, Fate
@@ -53,7 +54,12 @@ def _cell(fate: Fate) -> str:
     return "✓" if fate == CARRIED else f"*{fate.kind}*: {fate.why}"
 
 
-PAGES = {"dialects.md": dialects_page, "providers.md": providers_page, "configuration.md": configuration_page}
+PAGES = {
+    "dialects.md": dialects_page,
+    "providers.md": providers_page,
+    "configuration.md": configuration_page,
+    "cli.md": cli_page,
+}
 
 if __name__ == "__main__":
     for name, page in PAGES.items():

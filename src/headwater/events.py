@@ -12,6 +12,8 @@ import msgspec
 from msgspec import Struct
 
 DialectName = Literal["chat", "responses", "messages"]
+FailureStyle = Literal["error", "finish_reason"]
+"""How a chat stream says that it failed (docs/endings.md)."""
 
 
 # ---------------------------------------------------------------- outcomes

@@ -201,6 +201,12 @@ def test_a_server_of_tools_is_a_command_or_a_url() -> None:
     assert said('[mcp.a]\ncommand = ["x"]\nenv = {"A=B" = "1"}') == [
         'mcp.a.env."A=B": can\'t be a variable. No =, and no null byte.'
     ]
+    assert said('[mcp.a]\ncommand = ["x"]\nheaders = {x-team = "1"}') == [
+        "mcp.a.headers: can't stand beside a command. They are for a url."
+    ]
+    assert said('[mcp.a]\nurl = "http://x/mcp"\nheaders = {"x team" = "1", authorization = "Bearer x"}') == [
+        'mcp.a.headers."x team": is no name of a header. Write it like "x-team".'
+    ]
     assert said('[mcp."a.b"]\ncommand = ["x"]') == [
         'mcp."a.b": is no name for a server of tools. Use letters, digits, and _ - after the first.'
     ]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headwater.accumulate import Accumulator
 from headwater.conversation import Assistant, Reasoning, Text, ToolCall
 from headwater.dialects import chat, endings
-from headwater.dialects.base import FailureStyle, Head
+from headwater.dialects.base import Head
 from headwater.errors import CallerError
 from headwater.events import (
     ApprovalAsked,
@@ -18,6 +18,7 @@ from headwater.events import (
     Completed,
     Event,
     Failed,
+    FailureStyle,
     Incomplete,
     Interrupted,
     Notice,

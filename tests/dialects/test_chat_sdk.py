@@ -10,11 +10,12 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from headwater.accumulate import Accumulator
 from headwater.dialects import chat
-from headwater.dialects.base import FailureStyle, Head
+from headwater.dialects.base import Head
 from headwater.events import (
     AttemptStarted,
     Completed,
     Event,
+    FailureStyle,
     Incomplete,
     Outcome,
     ProviderState,

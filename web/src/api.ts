@@ -74,7 +74,7 @@ export async function ask<T>(
   return (answer.status === 204 ? undefined : await answer.json()) as T;
 }
 
-async function refusal(answer: Response): Promise<ApiError> {
+export async function refusal(answer: Response): Promise<ApiError> {
   let error: { code?: string; message?: string } & Record<string, unknown> = {};
   try {
     error = (await answer.json()).error ?? {};
@@ -119,6 +119,13 @@ export interface Saying {
   multitask?: Multitask;
 }
 
+/** How an answer is to be given again, or gone on with. */
+export interface Again {
+  model?: string;
+  multitask?: Multitask;
+  on_disconnect?: "cancel" | "continue";
+}
+
 export const api = {
   me: () => ask<Me>("api/me"),
   login: (key: string) => ask<Me>("api/login", { method: "POST", json: { key } }),
@@ -152,10 +159,10 @@ export const api = {
     askSurely<Asked>(session(id, "/messages"), { method: "POST", json: said, key }),
   edit: (id: string, messageId: string, said: Saying, key: string) =>
     askSurely<Asked>(session(id, `/messages/${at(messageId)}`), { method: "PUT", json: said, key }),
-  regenerate: (id: string, messageId: string, model: string | undefined, key: string) =>
+  regenerate: (id: string, messageId: string, again: Again, key: string) =>
     askSurely<Asked>(session(id, `/messages/${at(messageId)}/regenerate`), {
       method: "POST",
-      json: model ? { model } : {},
+      json: again,
       key,
     }),
   fork: (id: string, messageId: string) =>
@@ -181,8 +188,8 @@ export const api = {
   },
   run: (id: string) => ask<RunShape>(run(id)),
   stop: (id: string) => ask<Stopping>(run(id, "/stop"), { method: "POST", json: { wait_s: 5 } }),
-  goOn: (id: string, key: string) =>
-    askSurely<Asked>(run(id, "/continue"), { method: "POST", json: {}, key }),
+  goOn: (id: string, again: Again, key: string) =>
+    askSurely<Asked>(run(id, "/continue"), { method: "POST", json: again, key }),
   approve: (
     id: string,
     callId: string,

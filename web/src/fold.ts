@@ -6,6 +6,7 @@
  * own fold (accumulate.py): what an attempt that was given up has said is not shown.
  */
 
+import { sumUsage } from "./usage";
 import type { CallState, Item, LogEvent, MessageItem, Outcome, Part, Status, Usage, WireCall } from "./wire";
 
 export interface Words {
@@ -51,6 +52,8 @@ export interface Fold {
   parts: Shown[];
   upstream: string | null;
   usage: Usage | null;
+  /** By turn. */
+  usages: Usage[];
   turn: number;
   firstTokenMs: number | null;
   lastMs: number;
@@ -69,6 +72,7 @@ export function newFold(runId: string, model: string): Fold {
     parts: [],
     upstream: null,
     usage: null,
+    usages: [],
     turn: 0,
     firstTokenMs: null,
     lastMs: 0,
@@ -117,7 +121,8 @@ export function apply(fold: Fold, event: LogEvent): void {
       change(fold, turnCalls(fold)[event.index], () => ({ whole: true }));
       break;
     case "usage":
-      fold.usage = event.usage;
+      fold.usages[fold.turn] = event.usage;
+      fold.usage = sumUsage(fold.usages);
       break;
     case "notice":
       onNotice(fold, event);

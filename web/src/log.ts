@@ -1,7 +1,7 @@
 /** A run's whole log, read once: for what only the log knows. */
 
 import { createParser } from "eventsource-parser";
-import { ApiError } from "./api";
+import { refusal } from "./api";
 import { apply, type Fold, newFold } from "./fold";
 import type { LogEvent } from "./wire";
 
@@ -25,7 +25,7 @@ export function readLog(runId: string): Promise<Log> {
 
 async function fetchLog(runId: string): Promise<Log> {
   const answer = await fetch(`api/runs/${encodeURIComponent(runId)}/events`);
-  if (!answer.ok) throw new ApiError(answer.status, "log_gone", "The log of this run is no longer kept.");
+  if (!answer.ok) throw await refusal(answer);
   const events: LogEvent[] = [];
   const fold = newFold(runId, "");
   const parser = createParser({

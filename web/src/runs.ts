@@ -7,6 +7,10 @@ import type { LogEvent } from "./wire";
 
 export class LiveRun {
   readonly fold: Fold;
+  /** All of them, from the first: the truth panel draws them while they come. */
+  readonly events: LogEvent[] = [];
+  /** Where our own clock was when the last one came. */
+  heardAt = performance.now();
   /** Grows once a frame while events come: whoever shows the fold reads it. */
   readonly version: Signal<number> = signal(0);
   /** Where the follower's own clock was when the run began, for what counts while nothing comes. */
@@ -24,6 +28,8 @@ export class LiveRun {
   }
 
   take(event: LogEvent): void {
+    this.events.push(event);
+    this.heardAt = performance.now();
     apply(this.fold, event);
     // An ending is told at once: a hidden tab has no frames.
     if (event.type === "ended") this.bump();

@@ -32,7 +32,11 @@ export class OpenSession {
   private again = false;
   private closed = false;
 
-  constructor(readonly id: string) {
+  /** `onDisconnect`: of what is asked here, e.g. "cancel" in a comparison's panes. */
+  constructor(
+    readonly id: string,
+    private readonly onDisconnect: "cancel" | "continue" = "continue",
+  ) {
     this.unwatch = watch({
       onEnded: (runId) => {
         if (this.run.value?.id === runId) this.onEnded(this.run.value);
@@ -171,12 +175,13 @@ export class OpenSession {
   }
 
   /** Answered again, beside what is there. */
-  retry(messageId: string, model?: string): Promise<boolean> {
-    return this.begin(() => api.regenerate(this.id, messageId, model, newKey()));
+  retry(messageId: string, model?: string, multitask: Multitask = "reject"): Promise<boolean> {
+    const again = { ...(model ? { model } : {}), multitask, on_disconnect: this.onDisconnect };
+    return this.begin(() => api.regenerate(this.id, messageId, again, newKey()));
   }
 
   goOn(runId: string): Promise<boolean> {
-    return this.begin(() => api.goOn(runId, newKey()));
+    return this.begin(() => api.goOn(runId, { on_disconnect: this.onDisconnect }, newKey()));
   }
 
   private async begin(ask: () => Promise<Asked>): Promise<boolean> {

@@ -232,9 +232,27 @@ whenUnauthorized(() => {
   }
 });
 
+let reasons = 0;
+
+function wakeOrSleep(): void {
+  hub.setAwake(!document.hidden || reasons > 0);
+}
+
+/** Keeps the connection of a hidden tab, for what is stopped when nobody follows it. Call what is given back. */
+export function stayAwake(): () => void {
+  reasons++;
+  let kept = true;
+  wakeOrSleep();
+  return () => {
+    if (kept) reasons--;
+    kept = false;
+    wakeOrSleep();
+  };
+}
+
 export function start(): void {
-  document.addEventListener("visibilitychange", () => hub.setAwake(!document.hidden));
-  hub.setAwake(!document.hidden);
+  document.addEventListener("visibilitychange", wakeOrSleep);
+  wakeOrSleep();
   window.addEventListener("online", () => hub.nudge());
   window.addEventListener("offline", () => hub.nudge());
   // From the back-forward cache the old connection is dead.

@@ -54,6 +54,7 @@ export interface RunShape extends RunSummary {
   reasoning: string;
   tool_calls: WireCall[];
   attempts: { upstream: string; model: string; reason: string; status: number | null }[];
+  last_token_at: string | null;
   last_event_at: string | null;
 }
 

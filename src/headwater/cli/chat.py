@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 ReasoningWord = Literal["show", "hide", "only"]
 ReasoningOption = Annotated[
     ReasoningWord | None,
-    typer.Option(help="What a model thinks. Default: show on a terminal, else hide."),
+    typer.Option(help="What a model thinks: show, hide or only. Default: show on a terminal, else hide."),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One event a line, as it is in the run's log.")]
 PlainOption = Annotated[bool, typer.Option("--plain", help="Plain text, also on a terminal.")]
@@ -33,7 +33,9 @@ def chat(
     prompt: Annotated[
         list[str] | None, typer.Argument(metavar="[PROMPT]", help="One question. Without it you talk.")
     ] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", autocompletion=complete_model)] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", "-m", help="Whom to ask.", autocompletion=complete_model)
+    ] = None,
     system: Annotated[str | None, typer.Option("--system", "-s", help="Instructions for the model.")] = None,
     session: Annotated[
         str | None,

@@ -1,13 +1,25 @@
-"""What a shell may complete besides options: models, runs, conversations of the server that runs. Never starts one."""
+"""`headwater completion`, and what a shell may complete besides options: models, runs, conversations.
+
+They are asked of the server that runs; none is started for it.
+"""
 
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
-_SHOWN = 50
+COMPLETE_VARIABLE: Final = "_HEADWATER_COMPLETE"
+"""By which a shell says that it wants to know how to go on, and not that anything be done."""
+_SHOWN: Final = 50
+
+
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="bash, zsh or fish.")]) -> None:
+    """Print the script that completes this command: `eval "$(headwater completion bash)"`, in ~/.bashrc say."""
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+    typer.echo(get_completion_script(prog_name="headwater", complete_var=COMPLETE_VARIABLE, shell=shell))
 
 
 def complete_model(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -1,6 +1,5 @@
 """`headwater keys`: who may ask, besides those in the configuration. Works beside a running server."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
@@ -108,6 +107,8 @@ def adopt(
 
 def _with_store(file: Path | None, work: "Callable[[Store], Awaitable[T]]") -> T:
     """`work`'s result, on the configured store; or what is wrong with that on stderr, and exit code 1."""
+    import asyncio
+
     from headwater.errors import StoreError
 
     url = load_or_exit(file).settings.store.url.reveal()

@@ -21,7 +21,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="For programs: one obje
 def runs(
     status: Annotated[str | None, typer.Option(help="Only these: running, waiting, queued, failed, …")] = None,
     session: Annotated[str | None, typer.Option(help="Only of this conversation.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200)] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=200, help="How many.")] = 20,
     everybody: Annotated[bool, typer.Option("--all", help="Everybody's; the key needs the scope `admin`.")] = False,
     once: Annotated[bool, typer.Option("--once", help="Print them and leave, also on a terminal.")] = False,
     as_json: JsonOption = False,

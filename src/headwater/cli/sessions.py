@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 sessions = typer.Typer(help="Conversations: listed (which is the default), searched, shown, exported, deleted.")
 
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs: one object a line.")]
-LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=200)]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=200, help="How many.")]
 SessionArgument = Annotated[
     str,
     typer.Argument(metavar="SESSION", help="Its id, the end of it, or `last`.", autocompletion=complete_session),
@@ -52,7 +52,7 @@ def list_sessions(
 @sessions.command()
 def search(
     words: Annotated[list[str], typer.Argument(help="All of them are in the message.")],
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100)] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="How many.")] = 20,
     as_json: JsonOption = False,
     server: ServerOption = None,
     key: KeyOption = None,
@@ -104,7 +104,7 @@ def show(
 @sessions.command()
 def export(
     session: SessionArgument,
-    form: Annotated[Literal["md", "json"], typer.Option("--format", "-f")] = "md",
+    form: Annotated[Literal["md", "json"], typer.Option("--format", "-f", help="md or json.")] = "md",
     to: Annotated[Path | None, typer.Option("--to", "-o", help="A file; else it is printed.")] = None,
     server: ServerOption = None,
     key: KeyOption = None,

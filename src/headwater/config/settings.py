@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from headwater.config.secret import Secret, SecretUrl
-from headwater.dialects.base import FailureStyle
-from headwater.events import DialectName
+from headwater.events import DialectName, FailureStyle
 from headwater.policy import Prefill
 
 # 30 years; what is longer, event loops can't wait for.

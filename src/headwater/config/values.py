@@ -82,7 +82,11 @@ def _check_upstream(name: str, upstream: UpstreamSettings, problems: Problems) -
     _note(problems, (*place, "base_url"), http_fault(upstream.base_url))
     for number, key in enumerate(upstream.api_key):
         _check_printable(key, (*place, "api_key", number), problems)
-    for header, value in upstream.headers.items():
+    _check_headers(place, upstream.headers, problems)
+
+
+def _check_headers(place: Place, headers: dict[str, Secret], problems: Problems) -> None:
+    for header, value in headers.items():
         if not _HEADER.fullmatch(header):
             problems.add((*place, "headers", header), "is no name of a header.", 'Write it like "x-team".')
         elif header.lower() in _NOT_YOURS:
@@ -104,6 +108,9 @@ def _check_mcp(name: str, mcp: McpSettings, problems: Problems) -> None:
         for key in ("command", "env", "cwd"):
             if getattr(mcp, key):
                 problems.add((*place, key), "can't stand beside a url.", "Take one of them out.")
+    elif mcp.headers:
+        problems.add((*place, "headers"), "can't stand beside a command.", "They are for a url.")
+    _check_headers(place, mcp.headers, problems)
     for variable, value in mcp.env.items():
         if not variable or "=" in variable or "\0" in variable + value.reveal():
             problems.add((*place, "env", variable), "can't be a variable.", "No =, and no null byte.")

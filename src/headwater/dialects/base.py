@@ -5,17 +5,15 @@ names them all.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct, field
 
 from headwater.conversation import Ask, Assistant, Opaque, Request, Target
 from headwater.errors import CallerError
-from headwater.events import DialectName, Event, Outcome, Usage
+from headwater.events import DialectName, Event, FailureStyle, Outcome, Usage
 from headwater.judge import Evidence
 from headwater.sse import Frame
-
-FailureStyle = Literal["error", "finish_reason"]
 
 STOP: Final = "headwater.stop"
 """Ours, in an opaque item's `type`: what an upstream said of the end of its answer that only its own dialect has."""

@@ -3,11 +3,11 @@
 Pure. The endings are the dialects' own; what is decided here is which status goes with them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from headwater.accumulate import Accumulator
-from headwater.conversation import Assistant
+from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
 from headwater.dialects import endings, messages
 from headwater.dialects.base import NOT_CARRIED, NOTED, Dialect, Encoder, Head, Whole
 from headwater.dialects.carry import unsaid
@@ -19,6 +19,8 @@ SSE: Final = (b"content-type", b"text/event-stream; charset=utf-8")
 NO_RETRY: Final = (b"x-should-retry", b"false")
 """A model was asked, and that was paid for: clients that try again by themselves should not."""
 
+_SEAM: Final = Opaque("responses", {"type": "message"})
+"""Says no more than that another message begins."""
 _BEATS: Final[dict[DialectName, bytes]] = {
     "chat": b": keep-alive\n\n",
     "responses": b": keep-alive\n\n",
@@ -136,9 +138,15 @@ class Gathered:
 
 
 def said(fold: Accumulator) -> Assistant:
-    """All turns as one message: that is what a dialect's answer is."""
-    turns = [message for message in fold.messages() if isinstance(message, Assistant)]
-    return Assistant(tuple(part for turn in turns for part in turn.parts))
+    return joined(message for message in fold.messages() if isinstance(message, Assistant))
+
+
+def joined(turns: Iterable[Assistant]) -> Assistant:
+    """All turns as one message: that is what a dialect's answer is. Where one ends is told as it is in a stream."""
+    parts: list[Text | Reasoning | ToolCall | Opaque] = []
+    for turn in turns:
+        parts += [_SEAM, *turn.parts] if parts and turn.parts else turn.parts
+    return Assistant(tuple(parts))
 
 
 def _headers(head: Head, status: int, content_type: tuple[bytes, bytes]) -> Headers:

@@ -13,7 +13,7 @@ from headwater.dialects.responses.encode import ResponsesEncoder, events_of
 from headwater.events import Event, RunEnded, UsageReported, decode_entry
 from headwater.records import Run, RunBody
 from headwater.server.callers import Caller
-from headwater.server.encoding import Remarks
+from headwater.server.encoding import Remarks, joined
 from headwater.server.inner import Inner, outer_turns
 from headwater.server.services import Services
 from headwater.store.base import Store
@@ -97,7 +97,7 @@ async def _left(store: Store, stored: Stored) -> Assistant:
         kept = () if transcript is None else transcript.messages
         left = [message.message for message in kept if message.run_id == run.id]
     turns = outer_turns(left) if run.agent is not None else (one for one in left if isinstance(one, Assistant))
-    return Assistant(tuple(part for turn in turns for part in turn.parts))
+    return joined(turns)
 
 
 def just_begun(head: Head) -> bytes:

@@ -25,6 +25,7 @@ interface Props {
   /** False: it was not taken, and the draft comes back. */
   send(said: Composed): Promise<boolean>;
   stop?(): void;
+  stopLabel?: string;
   /** Beside the buttons, e.g. the choice of a model. */
   children?: preact.ComponentChildren;
 }
@@ -90,6 +91,22 @@ export function Composer(props: Props) {
       }
     }
   };
+  // Anywhere: what is dropped beside the composer would else be opened by the browser, in place of the page.
+  useEffect(() => {
+    const over = (event: DragEvent) => {
+      if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+    };
+    const drop = (event: DragEvent) => {
+      over(event);
+      void attach(event.dataTransfer?.files ?? []);
+    };
+    document.addEventListener("dragover", over);
+    document.addEventListener("drop", drop);
+    return () => {
+      document.removeEventListener("dragover", over);
+      document.removeEventListener("drop", drop);
+    };
+  }, [place]);
   const onKeyDown = (event: KeyboardEvent) => {
     // 229: what some browsers say instead of `isComposing`.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
@@ -103,11 +120,6 @@ export function Composer(props: Props) {
       onSubmit={(event) => {
         event.preventDefault();
         void submit(busy ? "queue" : "reject");
-      }}
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={(event) => {
-        event.preventDefault();
-        void attach(event.dataTransfer?.files ?? []);
       }}
     >
       {(draft.images.length > 0 || uploading > 0) && (
@@ -185,7 +197,7 @@ export function Composer(props: Props) {
           <button
             type="button"
             class="round stop"
-            aria-label={stopping ? "Stopping" : "Stop"}
+            aria-label={stopping ? "Stopping" : (props.stopLabel ?? "Stop")}
             title="Stop (Esc)"
             disabled={stopping}
             onClick={stop}

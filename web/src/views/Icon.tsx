@@ -2,6 +2,7 @@
 
 const PATHS = {
   plus: "M12 5v14M5 12h14",
+  minus: "M5 12h14",
   search: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM20 20l-4-4",
   menu: "M4 7h16M4 12h16M4 17h16",
   dots: "M6 12h.01M12 12h.01M18 12h.01",
@@ -27,6 +28,9 @@ const PATHS = {
   pause: "M8 6v12M16 6v12",
   play: "M8 5l11 7-11 7z",
   columns: "M4 5h16v14H4zM12 5v14",
+  expand: "M14 4h6v6M20 4l-7 7M10 20H4v-6M4 20l7-7",
+  shrink: "M20 10h-6V4M14 10l6-6M4 14h6v6M10 14l-6 6",
+  link: "M10 14a4 4 0 0 0 5.7 0l3-3a4 4 0 0 0-5.7-5.7l-1 1M14 10a4 4 0 0 0-5.7 0l-3 3a4 4 0 0 0 5.7 5.7l1-1",
   pulse: "M3 12h4l3-7 4 14 3-7h4",
   out: "M14 5h5v5M19 5l-8 8M11 5H5v14h14v-6",
   download: "M12 4v11M7 11l5 5 5-5M5 20h14",

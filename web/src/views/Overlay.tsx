@@ -150,25 +150,28 @@ interface DialogProps {
   title: string;
   close(): void;
   children: ComponentChildren;
-  wide?: boolean;
+  class?: string;
 }
 
 /** A modal one: the browser keeps the focus inside, and gives it back. */
-export function Dialog({ title, close, children, wide }: DialogProps) {
+export function Dialog({ title, close, children, class: name }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const release = overlay();
     const dialog = ref.current!;
+    const before = document.activeElement;
     dialog.showModal();
     return () => {
       release();
       dialog.close();
+      // The browser gives the focus back only while the dialog is still there.
+      if (before instanceof HTMLElement) before.focus();
     };
   }, []);
   return (
     <dialog
       ref={ref}
-      class={wide ? "dialog wide" : "dialog"}
+      class={name ? `dialog ${name}` : "dialog"}
       aria-label={title}
       onCancel={(event) => {
         event.preventDefault();

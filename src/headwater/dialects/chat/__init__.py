@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from headwater.dialects.base import Encoder, FailureStyle, Head
+from headwater.dialects.base import Encoder, Head
 from headwater.dialects.chat.decode import ChatDecoder
 from headwater.dialects.chat.encode import ChatEncoder, whole
 from headwater.dialects.chat.parse import parse_request as parse
 from headwater.dialects.chat.render import render_request as render
 from headwater.dialects.endings import refusal as error
-from headwater.events import DialectName
+from headwater.events import DialectName, FailureStyle
 
 __all__ = ["decoder", "encoder", "error", "name", "parse", "render", "whole"]
 

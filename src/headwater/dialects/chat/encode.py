@@ -11,7 +11,7 @@ import msgspec
 
 from headwater.conversation import Assistant, Opaque, Reasoning, ToolCall
 from headwater.dialects import base, endings
-from headwater.dialects.base import NOTED, FailureStyle, Head, Whole, noted, stops
+from headwater.dialects.base import NOTED, Head, Whole, noted, stops
 from headwater.dialects.chat.said import Joints, Said
 from headwater.dialects.details import added
 from headwater.dialects.totals import Totals
@@ -20,6 +20,7 @@ from headwater.events import (
     Completed,
     Event,
     Failed,
+    FailureStyle,
     Incomplete,
     Interrupted,
     Notice,

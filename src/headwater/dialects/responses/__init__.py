@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from headwater.dialects.base import Encoder, FailureStyle, Head
+from headwater.dialects.base import Encoder, Head
 from headwater.dialects.endings import refusal as error
 from headwater.dialects.responses.decode import ResponsesDecoder
 from headwater.dialects.responses.encode import ResponsesEncoder, whole
 from headwater.dialects.responses.parse import parse_request as parse
 from headwater.dialects.responses.render import render_request as render
-from headwater.events import DialectName
+from headwater.events import DialectName, FailureStyle
 
 __all__ = ["decoder", "encoder", "error", "name", "parse", "render", "whole"]
 

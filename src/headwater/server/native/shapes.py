@@ -152,6 +152,8 @@ class RunShape(RunSummary, frozen=True, kw_only=True):
     reasoning: str
     tool_calls: tuple[CallShape, ...]
     attempts: tuple[AttemptShape, ...]
+    last_token_at: datetime | None
+    """With `first_token_at`, how fast they came. Null also where the log is no longer kept."""
     last_event_at: datetime | None
 
 

@@ -1,0 +1,266 @@
+/** One model's answers in a comparison: stopped, asked again, swapped and gone on with on its own. */
+
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { lastOf } from "../../comparison";
+import { endingText, isWhole, toneOf } from "../../endings";
+import { isActive, partsOf, type Row, type Shown } from "../../fold";
+import type { LiveRun } from "../../runs";
+import type { OpenSession } from "../../session";
+import type { Outcome, Pane as PaneShape } from "../../wire";
+import { PartView, sameModel, textOf, Waiting } from "../Answer";
+import { Icon } from "../Icon";
+import { copyText } from "../Markdown";
+import { ModelPicker } from "../ModelPicker";
+import { TruthButton } from "../TruthButton";
+import { PaneFigures } from "./PaneFigures";
+
+interface Props {
+  pane: OpenSession;
+  shape: PaneShape | null;
+  picked: boolean;
+  hidden: boolean;
+  expanded: boolean;
+  expand(): void;
+  pick(): void;
+}
+
+export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Props) {
+  const run = pane.run.value;
+  void run?.version.value;
+  const busy = pane.isBusy;
+  const parameters = pane.info.value?.parameters;
+  const model = parameters?.model ?? shape?.model ?? "";
+  const rows = pane.rows.value;
+  const last = rows.at(-1);
+  const runId = run?.id ?? (last?.kind === "answer" ? last.runId : (shape?.run?.id ?? null));
+  const outcome = outcomeOf(run, last, shape);
+  const swap = async (other: string) => {
+    const messageId = lastOf(pane);
+    await pane.change({ parameters: { ...parameters, model: other } });
+    if (messageId) await pane.retry(messageId, other, "interrupt");
+  };
+  const again = () => {
+    const messageId = lastOf(pane);
+    if (messageId) void pane.retry(messageId);
+  };
+  const by = run?.fold.upstream ?? (last?.kind === "answer" ? last.messages[0]?.answered_by : null);
+  return (
+    <section
+      class={`pane ${busy ? "busy" : outcome ? toneOf(outcome) : ""}`}
+      aria-label={model}
+      hidden={hidden}
+    >
+      <header class="pane-head">
+        <ModelPicker chosen={model} label="Model of this pane" up={false} choose={(id) => void swap(id)} />
+        {by && !sameModel(by, model) && <span class="by">answered by {by}</span>}
+        <span class="spacer" />
+        {busy && (
+          <button
+            type="button"
+            class="icon-button"
+            aria-label={`Stop ${model}`}
+            title="Stop"
+            disabled={pane.stopping.value}
+            onClick={() => void pane.stop()}
+          >
+            <Icon name="stop" size={15} />
+          </button>
+        )}
+        <button
+          type="button"
+          class="icon-button"
+          aria-label={expanded ? `Show all, not only ${model}` : `Expand ${model}`}
+          aria-pressed={expanded}
+          title={expanded ? "Show all" : "Expand"}
+          onClick={expand}
+        >
+          <Icon name={expanded ? "shrink" : "expand"} size={15} />
+        </button>
+      </header>
+      <Body pane={pane} model={model} rows={rows} run={run} outcome={outcome} />
+      <footer class="pane-foot">
+        <div class="pane-line">
+          <OutcomeBadge busy={busy} stopping={pane.stopping.value} outcome={outcome} />
+          <span class="spacer" />
+          <button
+            type="button"
+            class="icon-button"
+            aria-label={`Answer again: ${model}`}
+            title="Answer again"
+            disabled={busy}
+            onClick={again}
+          >
+            <Icon name="retry" size={15} />
+          </button>
+          <CopyAnswer text={() => answerText(run, rows)} model={model} />
+          {runId && <TruthButton runId={runId} />}
+        </div>
+        <div class="pane-line">
+          <PaneFigures run={run} shape={shape?.run ?? null} />
+          <button
+            type="button"
+            class="button small"
+            aria-label={`${picked ? "Picked" : "Pick"} ${model}, and go on with it`}
+            title="Go on with this one, as a conversation"
+            onClick={pick}
+          >
+            {picked ? "Picked" : "Pick"}
+          </button>
+        </div>
+      </footer>
+    </section>
+  );
+}
+
+/** The live one's, else the stored one's; while nobody knows, there is none. */
+function outcomeOf(run: LiveRun | null, last: Row | undefined, shape: PaneShape | null): Outcome | null {
+  if (run) return run.fold.outcome;
+  if (last?.kind === "answer") {
+    const stored = last.messages.at(-1)?.outcome;
+    if (stored) return stored;
+  }
+  return shape?.run?.outcome ?? null;
+}
+
+function answerText(run: LiveRun | null, rows: Row[]): string {
+  if (run) return textOf(run.fold.parts);
+  const last = rows.findLast((row) => row.kind === "answer");
+  return last?.kind === "answer" ? textOf(partsOf(last.messages)) : "";
+}
+
+interface BodyProps {
+  pane: OpenSession;
+  model: string;
+  rows: Row[];
+  run: LiveRun | null;
+  outcome: Outcome | null;
+}
+
+/** So near the end counts as there. */
+const NEAR_PX = 40;
+
+function Body({ pane, model, rows, run, outcome }: BodyProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const inner = useRef<HTMLDivElement>(null);
+  const stuck = useRef(true);
+  useLayoutEffect(() => {
+    const seen = new ResizeObserver(() => {
+      if (stuck.current) box.current!.scrollTop = box.current!.scrollHeight;
+    });
+    seen.observe(inner.current!);
+    return () => seen.disconnect();
+  }, []);
+  const stored = run !== null && rows.some((row) => row.kind === "answer" && row.runId === run.id);
+  const rounds = rows.filter((row) => row.kind === "said").length;
+  return (
+    <div
+      class="pane-body"
+      ref={box}
+      tabIndex={0}
+      role="region"
+      aria-label={`Answer of ${model}`}
+      onScroll={() => {
+        const { scrollHeight, scrollTop, clientHeight } = box.current!;
+        stuck.current = scrollHeight - scrollTop - clientHeight < NEAR_PX;
+      }}
+    >
+      <div class="pane-inner" ref={inner}>
+        {rows.map((row) => {
+          if (row.kind === "said")
+            return rounds > 1 ? (
+              <p class="pane-said" key={row.id}>
+                {row.message.content}
+              </p>
+            ) : null;
+          if (row.kind === "notice") return null;
+          const live = run?.id === row.runId ? run : null;
+          return (
+            <Parts key={row.id} pane={pane} runId={row.runId} run={live} parts={partsOf(row.messages)} />
+          );
+        })}
+        {run && !stored && <Parts key={run.id} pane={pane} runId={run.id} run={run} parts={[]} />}
+        {outcome && !isWhole(outcome) && (
+          <div class={`ending ${toneOf(outcome)}`}>
+            <span class="ending-text">{endingText(outcome)}</span>
+          </div>
+        )}
+      </div>
+    </div>
+  );
+}
+
+interface PartsProps {
+  pane: OpenSession;
+  runId: string;
+  run: LiveRun | null;
+  parts: Shown[];
+}
+
+function Parts({ pane, runId, run, parts }: PartsProps) {
+  void run?.version.value;
+  const live = run !== null && isActive(run.fold.status);
+  const shown = run ? run.fold.parts : parts;
+  return (
+    <article class="pane-answer" data-run={runId}>
+      {shown.map((part, n) => (
+        <PartView key={n} part={part} runId={runId} live={live} growing={live && n === shown.length - 1} />
+      ))}
+      {live && <Waiting run={run} stopping={pane.stopping.value} />}
+    </article>
+  );
+}
+
+function CopyAnswer({ text, model }: { text(): string; model: string }) {
+  const [copied, setCopied] = useState(false);
+  return (
+    <button
+      type="button"
+      class="icon-button"
+      aria-label={copied ? "Copied" : `Copy answer of ${model}`}
+      title="Copy answer"
+      onClick={async () => {
+        await copyText(text());
+        setCopied(true);
+        setTimeout(() => setCopied(false), 1500);
+      }}
+    >
+      <Icon name={copied ? "check" : "copy"} size={15} />
+    </button>
+  );
+}
+
+const BADGES: Record<Outcome["type"], string> = {
+  completed: "Completed",
+  incomplete: "Incomplete",
+  stopped: "Stopped",
+  failed: "Failed",
+  interrupted: "Interrupted",
+};
+
+/** C81: only what is proven complete is called so. */
+function OutcomeBadge({
+  busy,
+  stopping,
+  outcome,
+}: {
+  busy: boolean;
+  stopping: boolean;
+  outcome: Outcome | null;
+}) {
+  if (busy) {
+    return (
+      <span class="badge running">
+        <span class="ripple" aria-hidden="true" />
+        {stopping ? "Stopping…" : "Answering…"}
+      </span>
+    );
+  }
+  if (!outcome) return <span class="badge">No answer yet</span>;
+  const icon = isWhole(outcome) ? "check" : outcome.type === "stopped" ? "stop" : "warn";
+  return (
+    <span class={`badge ${toneOf(outcome)}`} title={isWhole(outcome) ? undefined : endingText(outcome)}>
+      <Icon name={icon} size={13} />
+      {BADGES[outcome.type]}
+    </span>
+  );
+}

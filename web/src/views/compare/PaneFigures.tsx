@@ -1,0 +1,88 @@
+/** Time to the first token, tokens a second, tokens: as far as they are known, and how surely. */
+
+import type { Fold } from "../../fold";
+import type { LiveRun } from "../../runs";
+import {
+  msBetween,
+  outputTokens,
+  perSecond,
+  speedText,
+  sureText,
+  type Tokens,
+  tokensText,
+} from "../../usage";
+import { duration } from "../../when";
+import type { RunShape } from "../../wire";
+
+export interface PaneNumbers {
+  firstMs: number | null;
+  tokens: Tokens;
+  speed: number | null;
+}
+
+export function PaneFigures({ run, shape }: { run: LiveRun | null; shape: RunShape | null }) {
+  const { firstMs, tokens, speed } = run ? ofFold(run.fold) : shape ? ofShape(shape) : NOTHING;
+  return (
+    <dl class="pane-figures">
+      <Figure
+        name="first token"
+        value={firstMs === null ? null : duration(firstMs)}
+        title="From the question to the first token"
+      />
+      <Figure
+        name="tokens/s"
+        value={speed === null ? null : `${tokens.sure === "estimated" ? "~" : ""}${speedText(speed)}`}
+        title="From the first token to the last"
+      />
+      <Figure
+        name="tokens"
+        value={tokens.count === null ? null : tokensText(tokens)}
+        title={sureText(tokens.sure)}
+      />
+    </dl>
+  );
+}
+
+const NOTHING: PaneNumbers = { firstMs: null, tokens: { count: null, sure: "unknown" }, speed: null };
+
+function Figure({ name, value, title }: { name: string; value: string | null; title: string }) {
+  return (
+    <div title={title}>
+      <dt>{name}</dt>
+      <dd class={value === null ? "unknown" : undefined}>
+        {value ?? (
+          <>
+            <span aria-hidden="true">–</span>
+            <span class="sr">unknown</span>
+          </>
+        )}
+      </dd>
+    </div>
+  );
+}
+
+function ofFold(fold: Fold): PaneNumbers {
+  let chars = 0;
+  let lastMs: number | null = null;
+  let called = false;
+  for (const part of fold.parts) {
+    if (part.kind === "call") called = true;
+    if (part.kind !== "text" && part.kind !== "reasoning") continue;
+    chars += part.text.length;
+    lastMs = part.toMs ?? lastMs;
+  }
+  const tokens = outputTokens(fold.usage, chars);
+  // A tool's time is not the model's.
+  return {
+    firstMs: fold.firstTokenMs,
+    tokens,
+    speed: called ? null : perSecond(tokens, fold.firstTokenMs, lastMs),
+  };
+}
+
+function ofShape(run: RunShape): PaneNumbers {
+  const tokens = outputTokens(run.usage, run.text.length + run.reasoning.length);
+  const firstMs = msBetween(run.started_at, run.first_token_at);
+  const lastMs = msBetween(run.started_at, run.last_token_at);
+  return { firstMs, tokens, speed: run.tool_calls.length ? null : perSecond(tokens, firstMs, lastMs) };
+}
