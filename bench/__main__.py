@@ -1,12 +1,14 @@
 """All figures, as Markdown."""
 
-from bench import gateways, hot_path, reading, runs, start, stops, store, store_postgres
+from bench import gateways, hot_path, leaving, page, reading, runs, start, stops, store, store_postgres
 
 start.main()
 hot_path.main()
 reading.main()
 stops.main()
+leaving.main()
 store.main()
 store_postgres.main()
 runs.main()
 gateways.main()
+page.main()

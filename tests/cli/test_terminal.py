@@ -225,6 +225,20 @@ class TestTools:
             assert "[y]es" not in seen.text()
 
 
+class TestComparing:
+    def test_one_column_is_stopped_and_the_other_goes_on(self, house: House) -> None:
+        """C80, C81."""
+        asked = ("compare", "-m", "sim/hold", "-m", "sim/sim/tokens-60@40", "?")
+        with terminal(*asked, environ=house.environ) as seen:
+            seen.wait_for("six")
+            seen.type("1")
+            assert seen.wait_for_end() == exits.STOPPED
+            printed = seen.text().rpartition("1 sim/hold · stopped")[2]
+            assert re.findall(r"\bt\d+\b", printed) == numbered(60)
+            assert "2 sim/sim/tokens-60@40 · complet" in printed
+            assert "Stopped. The 6 words" in printed
+
+
 class TestTables:
     def test_runs_are_kept_up_to_date(self, house: House) -> None:
         house.run("chat", "-m", "demo/echo", "a run")

@@ -1,12 +1,19 @@
 """C41, C67: a client that goes away, in each phase and each way; the simulator tells when its own connection closed."""
 
 import asyncio
+import gc
 import logging
 
 import msgspec
 import pytest
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from headwater.events import Completed, DialectName, Outcome, Stopped
+from headwater.runs.follow import Follower
+from headwater.runs.live import LiveRun
+from headwater.server.encoding import Gathered, Streamed
+from headwater.server.streams import Stream
+from headwater.store.results import Page
 from tests.server.house import DIALECTS, PATHS, SAFETY_S, House, Line, asking, eventually, frames, open_house, texts
 
 pytestmark = pytest.mark.anyio
@@ -135,23 +142,33 @@ async def test_a_recorded_partial_is_saved_once(house: House) -> None:
 async def test_five_hundred_cut_in_every_phase_leave_nothing_behind(
     house: House, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """No connection to an upstream, no socket, no task, and nothing in memory; recorded and not, in every pairing."""
+    await house.post("chat", "chat/sim/tokens-1")
+    before = len(asyncio.all_tasks())
     lines: list[Line] = []
-    models = ["sim/stall-at-before_head", "sim/stall-at-after_head", "sim/tokens-99@2", "sim/tokens-9,stall-after-4"]
+    models = [model for model, _ in PHASES.values()]
     for n in range(500):
-        dialect = DIALECTS[n % 3]
-        lines.append(await house.raw(dialect, f"{DIALECTS[n // 3 % 3]}/{models[n % len(models)]}", stream=n % 7 != 0))
-    await house.simulator.wait_for_requests(500)
+        client, upstream, model = DIALECTS[n % 3], DIALECTS[n // 3 % 3], models[n % len(models)]
+        kept = {"session_id": f"s-{n}"} if n % 4 == 0 else {}
+        lines.append(await house.raw(client, f"{upstream}/{model}", stream=n % 7 != 0, tools=TOOLS[client], **kept))
+    await house.simulator.wait_for_requests(501)
     for n, line in enumerate(lines):
         if n % 2:
             line.reset()
         else:
             await line.leave()
     async with asyncio.timeout(SAFETY_S):
-        await house.simulator.wait_for_connections(0)
+        await house.simulator.wait_for_connections(1)
         await eventually(lambda: not house.services.runs._live and not house.services.sweep._ticks)
-    names = {task.get_name() for task in asyncio.all_tasks()}
-    assert not [name for name in names if name.startswith("run_")]
+        await eventually(lambda: len(house.server.server_state.connections) <= 1)
+        await eventually(lambda: len(asyncio.all_tasks()) <= before)
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    gc.collect()
+    kinds = {LiveRun, Follower, Stream, Streamed, Gathered, RequestResponseCycle}
+    # The last connection has its last request, and the last cancels have their tracebacks, until others come.
+    assert len([one for one in gc.get_objects() if type(one) in kinds]) < 20
+    runs = await house.services.store.runs("local", status="stopped", page=Page(1000))
+    assert len(runs.runs) == 500
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

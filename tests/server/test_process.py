@@ -223,6 +223,42 @@ async def test_sighup_reads_the_configuration_again_and_loses_no_run(tmp_path: P
         assert "Traceback" not in err
 
 
+async def test_reading_it_again_under_load_refuses_nobody_and_loses_nothing(tmp_path: Path) -> None:
+    """Connections that are opened meanwhile, requests that come on old ones, streams that go on: all as if nothing was."""
+    rounds = 12
+    async with Simulator() as simulator, serve(tmp_path, upstream(simulator)) as served:
+        over = asyncio.Event()
+
+        async def ask(*, anew: bool) -> int:
+            count = 0
+            async with httpx2.AsyncClient(base_url=served.url, timeout=SAFETY_S) as client:
+                headers = {"connection": "close"} if anew else {}
+                while not over.is_set():
+                    body = asking("chat", "up/sim/tokens-3", stream=True)
+                    answer = await client.post("/v1/chat/completions", json=body, headers=headers)
+                    assert texts("chat", frames(answer.content)) == "t0 t1 t2 ", answer.text
+                    count += 1
+            return count
+
+        long = await stream(served, "up/sim/tokens-40000@200", session_id="s")
+        await long.until(b"t1 ")
+        asking_on = [asyncio.create_task(ask(anew=number % 2 == 0)) for number in range(6)]
+        for number in range(rounds):
+            (tmp_path / "headwater.toml").write_text(f"[server]\nheartbeat_s = {number + 1}\n{upstream(simulator)}")
+            served.signal(signal.SIGHUP)
+            await asyncio.sleep(0.05)
+        over.set()
+        assert min(await asyncio.gather(*asking_on)) > 0
+        await long.until(b"data")
+        await long.leave()
+        served.signal(signal.SIGTERM)
+        code, err = await served.end()
+        assert code == 0
+        told = [json.loads(line) for line in err.splitlines()]
+        assert sum(line["event"] == "the configuration was read again" for line in told) >= 1
+        assert {line["level"] for line in told} == {"info"}
+
+
 async def test_nobody_else_can_open_its_file(tmp_path: Path) -> None:
     async with serve(tmp_path) as served:
         environ = {"HEADWATER_STORE__URL": f"sqlite:{tmp_path / 'h.db'}"}

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -146,3 +147,32 @@ def test_workers_that_can_not_begin_say_why_and_are_not_begun_again(tmp_path: Pa
     assert (code, out) == (1, "")
     assert "the store can't be opened" in err
     assert "Traceback" not in err
+
+
+async def test_whichever_worker_is_asked_tells_what_all_have_counted(postgres: PostgresServer) -> None:
+    async with family(postgres) as (fleet, parent):
+        # A connection each: some come to the one worker, some to the other.
+        for _ in range(12):
+            await _alone(parent, "POST", "/v1/chat/completions", {
+                "model": "up/sim/tokens-2", "messages": [{"role": "user", "content": "Hi"}],
+            })  # fmt: skip
+        told = [await _alone(parent, "GET", "/metrics") for _ in range(12)]
+        assert {re.findall(r"^headwater_runs_total{[^}]*} (\S+)$", text, re.M)[0] for text in told} == {"12.0"}
+        assert {re.findall(r"^headwater_runs_going_on (\S+)$", text, re.M)[0] for text in told} == {"0.0"}
+        # What one has counted outlives it.
+        os.kill(children(parent)[0], signal.SIGKILL)
+        await parent.says(r"was killed \(SIGKILL\); another begins")
+        await fleet.ready(parent)
+        text = await _alone(parent, "GET", "/metrics")
+        assert re.findall(r"^headwater_runs_total{[^}]*} (\S+)$", text, re.M) == ["12.0"]
+
+
+async def _alone(member: Member, method: str, path: str, body: object = None) -> str:
+    """On a connection of its own."""
+    async with (
+        asyncio.timeout(SAFETY_S),
+        aiohttp.ClientSession() as client,
+        client.request(method, f"{member.url}{path}", json=body) as answer,
+    ):
+        assert answer.status == 200
+        return await answer.text()

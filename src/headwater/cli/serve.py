@@ -55,6 +55,9 @@ def serve(
 
 
 def _serve_several(loaded: "Loaded", listeners: "list[socket.socket]", reload: "Callable[[], Settings | None]") -> int:
+    import os
+    import tempfile
+
     from headwater.server.workers import Workers
 
     current = [loaded]
@@ -73,7 +76,10 @@ def _serve_several(loaded: "Loaded", listeners: "list[socket.socket]", reload: "
         on_reload=on_reload,
         say=lambda what: typer.echo(f"headwater: {what}", err=True),
     )
-    return workers.run()
+    # What they count is added up, whichever of them is asked for it (`server.metrics`).
+    with tempfile.TemporaryDirectory(prefix="headwater-") as folder:
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        return workers.run()
 
 
 def _serve_one(
@@ -183,6 +189,7 @@ def _reloader(file: Path | None, flags: "list[Flag]") -> "Callable[[], Settings 
     import logging
 
     from headwater.errors import ConfigError
+    from headwater.server import logs
 
     log = logging.getLogger("headwater.server")
 
@@ -194,6 +201,7 @@ def _reloader(file: Path | None, flags: "list[Flag]") -> "Callable[[], Settings 
                 log.error("%s", problem)
             log.error("the configuration stays as it was")
             return None
+        logs.configure(loaded.settings.server.log_level, loaded.settings.server.log_format, sys.stderr)
         log.info("the configuration was read again")
         return loaded.settings
 

@@ -6,6 +6,7 @@ Told once a run, never once a token. An observer changes nothing: what it raises
 from contextvars import ContextVar
 from typing import Final, Protocol
 
+from headwater.events import Outcome
 from headwater.records import Run
 
 CURRENT: Final[ContextVar[Run | None]] = ContextVar("headwater.run", default=None)
@@ -15,6 +16,11 @@ CURRENT: Final[ContextVar[Run | None]] = ContextVar("headwater.run", default=Non
 def ids(run: Run) -> dict[str, str | None]:
     """For every line that a log has of it."""
     return {"run_id": run.id, "session_id": run.session_id}
+
+
+def told(outcome: Outcome) -> tuple[str, str]:
+    """How it ended, and why: words of ours, and never an upstream's."""
+    return type(outcome).__name__.lower(), outcome.reason
 
 
 class Observer(Protocol):

@@ -13,8 +13,7 @@ import msgspec
 
 from headwater.events import Completed, Incomplete, Stopped
 from headwater.records import Run
-from headwater.runs.observing import CURRENT, ids
-from headwater.server.metrics import told
+from headwater.runs.observing import CURRENT, ids, told
 
 Format = Literal["auto", "json", "text"]
 

@@ -1,20 +1,27 @@
 """What `/metrics` tells: how runs went, for Prometheus. Written once a run and once a commit, never once a token.
 
 Names and buckets are those of OpenTelemetry's conventions for generative AI where it has them, with the units that its
-exporter for Prometheus puts behind them; the others are ours.
+exporter for Prometheus puts behind them; the others are ours. Several workers on one address count together, in files:
+whichever of them is asked tells of all.
 """
 
+import os
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
-from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, Info, ProcessCollector
+from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 import headwater
-from headwater.events import Completed, Incomplete, Outcome
+from headwater.events import Completed, Incomplete
 from headwater.records import Run
+from headwater.runs.observing import told
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
+SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""A variable that names the folder in which several workers count; to be set before this module is imported."""
 OTHER: Final = "other"
 _MOST_NAMES: Final = 200
 """Of models: a client may ask an upstream for any name, and each would be a series for ever."""
@@ -44,10 +51,15 @@ class Metrics:
     """An `Observer` of runs."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
-        GCCollector(registry)
-        Info("headwater_build", "What is running.", registry=registry).info({"version": headwater.__version__})
+        self._registry = registry = CollectorRegistry()
+        self._shared = os.environ.get(SHARED)
+        if self._shared is None:
+            ProcessCollector(registry=registry)
+            GCCollector(registry)
+        build = Gauge(
+            "headwater_build_info", "What is running.", ("version",), registry=registry, multiprocess_mode="livemax"
+        )
+        build.labels(headwater.__version__).set(1)
         self._first_token = Histogram(
             "gen_ai_server_time_to_first_token_seconds",
             "From the start of a run to its first text, reasoning or tool call.",
@@ -101,10 +113,17 @@ class Metrics:
             "headwater_store_commit_seconds", "Commits of what runs have said.", buckets=_COMMIT_S, registry=registry
         )
         self.committed = self._commits.observe
-        self.going_on = Gauge("headwater_runs_going_on", "Runs that this worker has.", registry=registry)
+        self._going_on = Gauge(
+            "headwater_runs_going_on", "Runs at this moment.", registry=registry, multiprocess_mode="livesum"
+        )
 
     def text(self) -> bytes:
-        return bytes(generate_latest(self.registry))
+        if self._shared is None:
+            return bytes(generate_latest(self._registry))
+        _forget_dead(Path(self._shared))
+        together = CollectorRegistry()
+        MultiProcessCollector(together, self._shared)  # type: ignore[no-untyped-call]
+        return bytes(generate_latest(together))
 
     # ------------------------------------------------------------------- what went on
 
@@ -126,6 +145,10 @@ class Metrics:
         self._recovered.inc()
         # Nothing of its times: when it has ended is when it was found.
         self._runs_of(run.route, *told(run.outcome)).inc()
+
+    def going_on(self, number: int) -> None:
+        """Said now and then."""
+        self._going_on.set(number)
 
     def resumed(self, route: str) -> None:
         self._resumes.labels(route).inc()
@@ -170,6 +193,11 @@ class Metrics:
         return model
 
 
-def told(outcome: Outcome) -> tuple[str, str]:
-    """How it ended, and why: words of ours, and never an upstream's."""
-    return type(outcome).__name__.lower(), outcome.reason
+def _forget_dead(folder: Path) -> None:
+    """What they had going on is not going on any more; what they have counted stays."""
+    for file in folder.glob("gauge_live*_*.db"):
+        pid = int(file.stem.rpartition("_")[2])
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]

@@ -50,6 +50,7 @@ class Server(uvicorn.Server):
             for connection in list(self.server_state.connections):
                 if isinstance(connection, DirectProtocol):
                     connection.close_if_asking_since(before_s)
+            self._services.metrics.going_on(self._services.runs.running())
         return await super().on_tick(counter)
 
     @contextlib.contextmanager
@@ -190,7 +191,7 @@ class Process:
         if settings is None:
             return
         now = self._services.settings
-        for what in ("host", "port"):
+        for what in ("host", "port", "workers", "traces"):
             if getattr(settings.server, what) != getattr(now.server, what):
                 _log.warning("server.%s has changed: that takes a restart", what)
         if settings.store != now.store:

@@ -38,7 +38,7 @@ from headwater.events import (
 )
 from headwater.records import Run
 from headwater.runs.live import MakeSource
-from headwater.server.metrics import told
+from headwater.runs.observing import told
 from headwater.source import Ended, Sink, Source, Suspended
 
 _FLUSH_MS: Final = 5000
