@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page, expect, sync_playwright
-from tests.page.house import House, Tab, find_browser, open_simulator
+from tests.page.house import House, Tab, eventually, find_browser, open_simulator
 
 LIMIT_MS = 50
+SECTIONS = 50
 TEXT = """\
 ## Section {n}
 
@@ -42,30 +43,42 @@ WATCH = """() => {
 
 def main() -> None:
     print("\n## The page: 5,000 tokens of Markdown, 300 a second\n")
-    with open_simulator() as simulator_url, tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder = Path(name)
         browser = find_browser(playwright)
         if browser is None:
             print("There is no browser here.")
             return
-        house = House(Path(folder), simulator_url)
-        try:
-            report(measure(Tab(browser.new_page(), house)))
-        finally:
-            browser.close()
-            house.close()
+        with open_simulator(script_in(folder)) as simulator_url:
+            house = House(folder, simulator_url)
+            try:
+                report(measure(Tab(browser.new_page(), house)))
+            finally:
+                browser.close()
+                house.close()
+
+
+def script_in(folder: Path) -> Path:
+    text = "".join(TEXT.format(n=n) for n in range(SECTIONS))
+    script = folder / "script.toml"
+    answer = f'text = """\n{text}"""\npace = {{ tokens_per_s = 300 }}\n'
+    script.write_text(f"[[models.scripted.answers]]\n{answer}")
+    return script
 
 
 def measure(tab: Tab) -> dict[str, Any]:
-    text = "".join(TEXT.format(n=n) for n in range(36))
-    session_id = tab.house.post("/api/sessions", {"parameters": {"model": "paced"}})["id"]
+    session_id = tab.house.post("/api/sessions", {"parameters": {"model": "scripted"}})["id"]
     tab.open(f"#/s/{session_id}")
     expect(tab.message).to_be_visible()
     received = counted(tab.page)
     tab.page.evaluate(WATCH)
-    run = tab.house.post(f"/api/sessions/{session_id}/messages", {"content": text})["run"]
-    expect(tab.answer).to_contain_text("Section 35", timeout=120_000)
-    tab.wait_for_end()
+    run = tab.house.post(f"/api/sessions/{session_id}/messages", {"content": "Go"})["run"]
+    # Not by looking at the page: to look is a task there, too.
+    eventually(lambda: tab.house.get(f"/api/runs/{run['id']}")["outcome"] is not None, tab.page.wait_for_timeout)
+    tab.page.wait_for_timeout(500)
     tasks = tab.page.evaluate("tasks")
+    tab.wait_for_end()
+    expect(tab.answer).to_contain_text(f"Section {SECTIONS - 1}")
     used = tab.house.get(f"/api/runs/{run['id']}")["usage"]["output_tokens"]
     return {"tasks": tasks, "tokens": used, "bytes": received()}
 
