@@ -113,6 +113,12 @@ class House:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return msgspec.json.decode(answer.read())
 
+    def log(self, run_id: str) -> list[Any]:
+        """The events of a run that has ended."""
+        with urllib.request.urlopen(f"{self.url}/api/runs/{run_id}/events", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        return [msgspec.json.decode(line[6:]) for line in lines if line.startswith("data: ")]
+
     def messages(self, session_id: str) -> list[Any]:
         found: list[Any] = self.get(f"/api/sessions/{session_id}/messages")["items"]
         return found

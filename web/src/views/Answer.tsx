@@ -8,7 +8,7 @@ import type { LiveRun } from "../runs";
 import type { OpenSession } from "../session";
 import { fail, models, say } from "../state";
 import { duration } from "../when";
-import type { Item, MessageItem, Outcome } from "../wire";
+import type { Item, MessageItem } from "../wire";
 import { Branches } from "./Branches";
 import { Ending, isEnding } from "./Ending";
 import { Figures } from "./Figures";
@@ -51,6 +51,7 @@ export function Answer({ session, runId, messages, notices, run, askedId, last }
         <span class="model">{model}</span>
         {by && !sameModel(by, model) && <span class="by">answered by {by}</span>}
         {first?.continues && <span class="by">continued</span>}
+        {live && <TruthButton runId={runId} />}
       </header>
       <div class="parts">
         {parts.map((part, n) => (
@@ -75,9 +76,7 @@ export function Answer({ session, runId, messages, notices, run, askedId, last }
           last={last}
         />
       )}
-      {!live && (
-        <Actions session={session} runId={runId} messages={messages} text={textOf(parts)} outcome={outcome} />
-      )}
+      {!live && <Actions session={session} runId={runId} messages={messages} text={textOf(parts)} />}
     </article>
   );
 }
@@ -191,10 +190,9 @@ interface ActionsProps {
   runId: string;
   messages: MessageItem[];
   text: string;
-  outcome: Outcome | null;
 }
 
-function Actions({ session, runId, messages, text, outcome }: ActionsProps) {
+function Actions({ session, runId, messages, text }: ActionsProps) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
     if (!copied) return;
@@ -251,7 +249,7 @@ function Actions({ session, runId, messages, text, outcome }: ActionsProps) {
         <Icon name="branch" size={16} />
       </button>
       <TruthButton runId={runId} />
-      <Figures sessionId={session.id} runId={runId} messages={messages} outcome={outcome} />
+      <Figures session={session} runId={runId} messages={messages} />
     </footer>
   );
 }

@@ -99,7 +99,7 @@ export function CopyButton({ text, label = "Copy" }: { text(): string; label?: s
     <button
       type="button"
       class="copy"
-      aria-label={label}
+      aria-label={done ? "Copied" : label}
       onClick={async () => {
         await copyText(text());
         setDone(true);
