@@ -39,10 +39,9 @@ def main() -> None:
             for scheme in ("light", "dark"):
                 kept(browser, house, scheme, story)
             phone(browser, house, story)
-            run_of = fallen_back(house)
-            group = compared(house)
-            for scheme in ("light", "dark"):
-                truth(browser, house, scheme, run_of)
+            fell_back, group = fallen_back(house), compared(house)
+            truth(browser, house, "light", fell_back)
+            truth(browser, house, "dark", fell_back)
             compare(browser, house, "light", group)
         finally:
             browser.close()
