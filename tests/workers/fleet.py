@@ -176,6 +176,14 @@ class Watcher:
                 self._news.clear()
                 await self._news.wait()
 
+    async def until(self, event: str) -> Any:
+        """What the first of these says."""
+        async with asyncio.timeout(SAFETY_S):
+            while not (found := [frame for frame in self.frames if frame.event == event]):
+                self._news.clear()
+                await self._news.wait()
+        return msgspec.json.decode(found[0].data)
+
     async def ended(self) -> str:
         async with asyncio.timeout(SAFETY_S):
             await self.task
