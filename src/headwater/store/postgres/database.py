@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from headwater.records import Blob, SearchHit
+from headwater.store.engine.core import slice_of
 from headwater.store.news import Hub, News
 from headwater.store.postgres.commit import KEEP_S, Commits
 from headwater.store.postgres.connection import Address
@@ -20,7 +21,7 @@ from headwater.store.postgres.pool import CONNECT_S, Pool
 from headwater.store.postgres.post import Post
 from headwater.store.postgres.tables import INDEXED_AT_ONCE, PostgresTables
 from headwater.store.postgres.transactions import ANSWER_S, FATE_S, Transactions
-from headwater.store.results import Batch
+from headwater.store.results import Batch, LogSlice
 from headwater.store.tables import Tables
 from headwater.store.writer import Troubles
 
@@ -68,6 +69,15 @@ class PostgresDatabase:
 
     def commit(self, worker_id: str, batches: Sequence[Batch]) -> asyncio.Future[Troubles]:
         return asyncio.create_task(self._commits.keep(worker_id, batches))
+
+    async def slice(self, run_id: str, after: int, limit_bytes: int) -> LogSlice | None:
+        async with self._transactions.asking() as connection:
+            found = await PostgresTables(connection).slice(run_id, after, limit_bytes)
+        if found is None or found.batches or found.last_seq <= after:
+            return found
+        # There is more than fits into one answer: in several, as of one moment.
+        async with self.reading() as tables:
+            return await slice_of(tables, run_id, after, limit_bytes)
 
     def publish(self, news: News) -> None:
         for hub in self._hubs:
