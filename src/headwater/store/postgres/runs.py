@@ -6,25 +6,12 @@ from headwater.lifecycle import status
 from headwater.records import Approval, Reservation, Run, RunBody
 from headwater.store.framing import pack, unpack
 from headwater.store.postgres.rows import Rows
-from headwater.store.results import Batch, LogSlice, Page
+from headwater.store.results import Batch, Page
 from headwater.store.rows import decode_approval, decode_body, decode_reservation, decode_run, encode
 
 _RUN: Final = "(SELECT n FROM headwater.run WHERE id = %s)"
 ROWS_AT_ONCE: Final = 200
 """Of a log. A follower that keeps up finds a few, one that replays some kB in each."""
-
-# A follower of another worker's run asks this with every news of it. As questions of their own, in a transaction, it
-# was six round trips.
-_SLICE: Final = f"""
-SELECT record, (SELECT last_seq FROM headwater.batch WHERE batch.run = run.n ORDER BY first_seq DESC LIMIT 1),
-    part.first_seq, part.data
-FROM headwater.run LEFT JOIN LATERAL (
-    SELECT first_seq, data FROM headwater.batch
-    WHERE batch.run = run.n AND batch.last_seq > %s AND batch.first_seq >= coalesce((
-        SELECT max(first_seq) FROM headwater.batch AS earlier
-        WHERE earlier.run = run.n AND earlier.first_seq <= %s), 0)
-    ORDER BY first_seq LIMIT {ROWS_AT_ONCE}) AS part ON true
-WHERE id = %s ORDER BY part.first_seq"""
 
 
 class PostgresRuns(Rows):
@@ -132,24 +119,6 @@ class PostgresRuns(Rows):
                 break
             next_seq = rows[-1][0] + 1
         return found
-
-    async def slice(self, run_id: str, after: int, limit_bytes: int) -> LogSlice | None:
-        """In one question. Without batches, though there are some, if they are too many for that."""
-        rows = await self._all(_SLICE, (after, after + 1, run_id))
-        if not rows:
-            return None
-        record, last_seq = rows[0][:2]
-        found: list[Batch] = []
-        size = 0
-        for _, _, first_seq, data in rows:
-            if data is not None and size < limit_bytes:
-                found.append(Batch(run_id, first_seq, unpack(data)))
-                size += len(data)
-        if len(rows) == ROWS_AT_ONCE and len(found) == len(rows):
-            found = []
-        run = decode_run(record)
-        stands = -1 if last_seq is None else last_seq
-        return LogSlice(run, tuple(found), run.last_seq if run.outcome is not None else stands)
 
     async def last_seq(self, run_id: str) -> int:
         row = await self._one(
