@@ -185,8 +185,12 @@ class Watcher:
         return msgspec.json.decode(found[0].data)
 
     async def ended(self) -> str:
-        async with asyncio.timeout(SAFETY_S):
-            await self.task
+        try:
+            async with asyncio.timeout(SAFETY_S):
+                await self.task
+        except TimeoutError:
+            said = "\n".join(member.said for member in self._fleet.members)
+            raise AssertionError(f"{self.run_id} has no end at {self._at}: {self.frames[-1:]}\n{said}") from None
         assert [frame.id for frame in self.frames] == [str(n) for n in range(len(self.frames))], self.frames
         assert sum(frame.event in ENDINGS for frame in self.frames) == 1
         return str(self.frames[-1].event)

@@ -82,7 +82,8 @@ class Tails:
             found = _slices(asked, rows)
         except StoreError as error:
             _refuse(asked, error)
-        except asyncio.CancelledError:
+        except BaseException:
+            # Nobody waits for an answer that will not come, whatever has happened.
             _refuse(asked, StoreError("the store was closed", trouble="unreachable"))
             raise
         else:
