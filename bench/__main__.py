@@ -1,6 +1,6 @@
 """All figures, as Markdown."""
 
-from bench import gateways, hot_path, leaving, reading, runs, start, stops, store, store_postgres
+from bench import gateways, hot_path, leaving, page, reading, runs, start, stops, store, store_postgres
 
 start.main()
 hot_path.main()
@@ -11,3 +11,4 @@ store.main()
 store_postgres.main()
 runs.main()
 gateways.main()
+page.main()

@@ -38,6 +38,8 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     session_id: str | None = None
     parent_id: str | None = None
     """The message that it answers; None before it has begun, and outside of sessions."""
+    back_id: str | None = None
+    """What was shown before it was asked to answer a message again: shown once more if it leaves nothing."""
     continues: str | None = None
     """The run whose cut answer it goes on with."""
     previous_run_id: str | None = None

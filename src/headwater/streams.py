@@ -27,7 +27,9 @@ from headwater.events import Entry, Outcome, make_id
 from headwater.records import Run
 from headwater.runs.follow import Follower, frame
 from headwater.runs.live import Habits, MakeSource
-from headwater.runs.service import Patience, Runs, StopAnswer
+from headwater.runs.service import Runs
+from headwater.runs.stops import StopAnswer
+from headwater.runs.unfollowed import Patience
 from headwater.sessions.sessions import Sessions
 from headwater.source import Source
 from headwater.store.base import Store

@@ -22,7 +22,7 @@ from headwater.events import (
     decode_entry,
 )
 from headwater.records import Run
-from headwater.runs.service import Patience
+from headwater.runs.unfollowed import Patience
 from headwater.store.results import Queued, Start
 from headwater.streams import Streams, open_streams
 from headwater.testing import ManualClock

@@ -11,7 +11,8 @@ from headwater.conversation import Text, User
 from headwater.events import AttemptStarted, Completed, Event, Outcome, TextDelta, make_id
 from headwater.records import Run, Session, SessionMessage
 from headwater.runs.live import Habits
-from headwater.runs.service import Patience, Runs
+from headwater.runs.service import Runs
+from headwater.runs.unfollowed import Patience
 from headwater.source import Ended, Sink, Source, Suspended, emit
 from headwater.store.base import Store
 from headwater.store.memory import MemoryDatabase, open_memory

@@ -8,11 +8,15 @@ import pytest
 from headwater.errors import StoreError
 from headwater.events import (
     Completed,
+    Entry,
     Event,
     RunEnded,
     RunStarted,
     TextDelta,
 )
+from headwater.runs.follow import ClosingError, Follower, GoneError
+from headwater.runs.many import Came, Left
+from headwater.store.results import Queued
 from tests.runs.puppets import OWNER, MakeStore, stage
 
 pytestmark = pytest.mark.anyio
@@ -131,3 +135,71 @@ class TestFollowing:
             assert await staged.store.delete_session(OWNER, "s") is None
             with pytest.raises(StoreError):
                 await following
+
+
+class TestMany:
+    async def test_all_of_all_runs_comes_in_order_and_where_each_stands_is_known(self, make_store: MakeStore) -> None:
+        """C50."""
+        async with stage(make_store) as staged:
+            runs = [await staged.begin(f"number {n}") for n in range(3)]
+            runs[0][1].say("before ")
+            many = staged.runs.follow_many(OWNER, {run_id: -1 for run_id, _ in runs} | {"run_none": -1})
+            found: dict[str, list[Entry]] = {run_id: [] for run_id, _ in runs}
+            left: list[Left] = []
+
+            async def read() -> None:
+                while any(not seen or not isinstance(seen[-1].event, RunEnded) for seen in found.values()):
+                    for news in await many.next():
+                        if isinstance(news, Came):
+                            found[news.run_id] += news.entries
+                        else:
+                            left.append(news)
+
+            reading = asyncio.create_task(read())
+            for n, (_, puppet) in enumerate(runs):
+                puppet.say(*("word " for _ in range(5 + n)))
+                await asyncio.sleep(0)
+                puppet.end()
+            async with asyncio.timeout(10):
+                await reading
+            for run_id, seen in found.items():
+                assert [entry.seq for entry in seen] == list(range(len(seen)))
+                assert [entry.event for entry in seen] == await staged.events(run_id)
+                assert many.cursors[run_id] == len(seen) - 1
+            assert [(one.run_id, type(one.error)) for one in left] == [("run_none", GoneError)]
+            many.leave()
+
+    async def test_followers_of_runs_that_wait_are_told_to_come_back_when_the_worker_ends(
+        self, make_store: MakeStore
+    ) -> None:
+        async with stage(make_store) as staged:
+            run_id, puppet = await staged.begin("Hello", "s")
+            queued = await staged.ask("And then?", "s", multitask="queue")
+            assert isinstance(queued, Queued)
+            puppet.suspend()
+            await staged.settled(lambda: staged.runs.live(run_id) is None)
+            followers = [staged.runs.follower(OWNER, one) for one in (run_id, queued.run.id)]
+            reading = [asyncio.create_task(read_all(follower)) for follower in followers]
+            many = staged.runs.follow_many(OWNER, {run_id: 1})
+            waiting = asyncio.create_task(many.next())
+            await staged.settled(lambda: followers[0].cursor >= 1)
+            await staged.runs.close()
+            async with asyncio.timeout(10):
+                for task in reading:
+                    with pytest.raises(ClosingError):
+                        await task
+                (news,) = await waiting
+            assert isinstance(news, Left)
+            assert isinstance(news.error, ClosingError)
+            with pytest.raises(ClosingError):
+                await read_all(staged.runs.follower(OWNER, run_id))
+            # That they were told changes nothing.
+            for one in (run_id, queued.run.id):
+                found = await staged.store.run(OWNER, one)
+                assert found is not None
+                assert found.outcome is None
+
+
+async def read_all(follower: Follower) -> None:
+    while await follower.next():
+        pass

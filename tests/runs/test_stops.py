@@ -15,7 +15,7 @@ from headwater.events import (
     ToolCallStarted,
 )
 from headwater.records import Run, StopRequest
-from headwater.runs.service import Patience
+from headwater.runs.unfollowed import Patience
 from headwater.store.results import Queued
 from headwater.testing import ManualClock
 from tests.runs.puppets import OWNER, MakeStore, Puppet, memory, new_id, stage
@@ -231,6 +231,25 @@ class TestPatience:
             assert puppet.cancelled == 0
             await clock.advance(2)
             assert await staged.outcome(run_id) == Stopped("disconnect")
+
+    async def test_who_follows_from_another_worker_counts(self) -> None:
+        """C41."""
+        clock, make_store = ManualClock(), memory()
+        patience = Patience(linger_s=15)
+        async with (
+            stage(make_store, clock=clock, patience=patience) as owner,
+            stage(make_store, clock=clock, patience=patience) as other,
+        ):
+            run_id, puppet = await owner.begin(on_disconnect="cancel")
+            follower = other.runs.follower(OWNER, run_id)
+            follower.on_news(lambda: None)
+            await clock.advance(60)
+            assert puppet.cancelled == 0
+            follower.leave()
+            await clock.advance(14)
+            assert puppet.cancelled == 0
+            await clock.advance(4)
+            assert await owner.outcome(run_id) == Stopped("disconnect")
 
     async def test_with_cancel_it_lingers(self) -> None:
         """C41."""

@@ -21,7 +21,7 @@ from headwater.events import (
 )
 from headwater.lifecycle import RunState
 from headwater.records import Run
-from headwater.runs.service import Patience
+from headwater.runs.unfollowed import Patience
 from headwater.source import Ended, Sink, Suspended
 from headwater.store.results import Batch, Committed, Ending, Queued, Start, Started
 from headwater.store.tables import Transaction

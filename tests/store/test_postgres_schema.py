@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 
 import psycopg
 import pytest
@@ -9,14 +10,17 @@ from psycopg import errors
 
 from headwater.clock import SystemClock
 from headwater.errors import StoreError
+from headwater.records import StopRequest
 from headwater.store.opening import open_store
-from headwater.store.postgres import open_postgres
+from headwater.store.postgres import join, open_postgres
 from headwater.store.postgres.connection import Address
+from headwater.store.postgres.database import PostgresDatabase
 from headwater.store.postgres.schema import MIGRATIONS, Step, migrate
 from headwater.store.tables import Undone
 from headwater.testing.postgres import PostgresServer
-from headwater.testing.store_suite.making import OWNER, ended_well, started
+from headwater.testing.store_suite.making import OWNER, ended_well, logged, said, started
 from tests.store.postgres_backend import emptied
+from tests.store.test_postgres_faults import Writing
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +38,8 @@ async def open_it(url: str) -> None:
 async def test_several_that_start_at_once_make_the_tables_once(url: str) -> None:
     await asyncio.gather(*(open_it(url) for _ in range(4)))
     with psycopg.connect(url) as connection:
-        assert connection.execute("SELECT number FROM headwater.migration").fetchall() == [(1,)]
+        done = connection.execute("SELECT number FROM headwater.migration ORDER BY 1").fetchall()
+        assert done == [(number,) for number in range(1, KNOWN + 1)]
 
 
 async def test_a_store_is_opened_by_its_url(url: str) -> None:
@@ -49,8 +54,9 @@ async def test_a_store_is_opened_by_its_url(url: str) -> None:
     await visitor.close()
 
 
+KNOWN = len(MIGRATIONS)
 LATER = Step(("ALTER TABLE headwater.run ADD COLUMN hue text",), works_from=1)
-BREAKING = Step(("ALTER TABLE headwater.run DROP COLUMN stopping",), works_from=3)
+BREAKING = Step(("ALTER TABLE headwater.run DROP COLUMN stopping",), works_from=KNOWN + 2)
 
 
 async def test_a_worker_goes_on_beside_a_later_one_if_that_says_so(url: str) -> None:
@@ -58,12 +64,56 @@ async def test_a_worker_goes_on_beside_a_later_one_if_that_says_so(url: str) -> 
     await migrate(Address(url), (*MIGRATIONS, LATER))
     await open_it(url)
     with psycopg.connect(url) as connection:
-        assert connection.execute("SELECT number FROM headwater.migration ORDER BY 1").fetchall() == [(1,), (2,)]
+        assert connection.execute("SELECT max(number) FROM headwater.migration").fetchone() == (KNOWN + 1,)
+
+
+ADDS = re.compile(r"(CREATE TABLE|CREATE INDEX|ALTER TABLE \S+ ADD COLUMN (?!.*NOT NULL(?!.*DEFAULT)))")
+
+
+def test_steps_that_older_workers_can_go_on_beside_only_add() -> None:
+    for number, step in enumerate(MIGRATIONS[1:], 2):
+        if step.works_from < number:
+            assert all(ADDS.match(statement) for statement in step.statements), number
+    assert ADDS.match(LATER.statements[0])
+    assert not ADDS.match(BREAKING.statements[0])
+    assert not ADDS.match("ALTER TABLE headwater.run ADD COLUMN hue text NOT NULL")
+
+
+async def test_old_and_new_workers_side_by_side(url: str) -> None:
+    """A worker that knows one step less goes on while the step is made, and after that beside those that made it."""
+    await migrate(Address(url), MIGRATIONS[:-1])
+    address, clock = Address(url), SystemClock()
+    old = await join(PostgresDatabase(address, os.urandom), "old", clock, os.urandom)
+    run = (await started(old, session_id="s", messages=(said("one"),))).run
+    writing = Writing(old, run.id)
+    await writing.more()
+    await migrate(Address(url), (*MIGRATIONS, LATER))
+    await writing.more()
+    new = await open_postgres(url, address="new", clock=clock, entropy=os.urandom)
+    told = asyncio.Event()
+    new.watch_run(run.id, told.set)
+    await new.tell_following()
+    await told.wait()
+    await writing.stop()
+    theirs = (await started(new)).run
+    orders: asyncio.Queue[str] = asyncio.Queue()
+    for asks, has, of in ((old, new, theirs), (new, old, run)):
+        has.watch_orders(orders.put_nowait)
+        await asks.ask_stop(OWNER, of.id, StopRequest("user", 1.0))
+        assert await orders.get() == of.id
+    await ended_well(old, run.id)
+    await ended_well(new, theirs.id)
+    assert len(await logged(new, run.id)) > writing.kept_seq
+    assert await old.read(OWNER, theirs.id) is not None
+    await old.beat()
+    assert await new.fence_dead() == ()
+    await old.close()
+    await new.close()
 
 
 async def test_a_later_schema_that_an_older_worker_would_break_on_is_refused(url: str) -> None:
     await migrate(Address(url), (*MIGRATIONS, LATER, BREAKING))
-    with pytest.raises(StoreError, match="its schema is 3, this one knows 1, and that needs 3") as raised:
+    with pytest.raises(StoreError, match=f"its schema is {KNOWN + 2}, this one knows {KNOWN}, and that") as raised:
         await open_it(url)
     assert raised.value.trouble == "newer"
 

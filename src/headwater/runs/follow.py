@@ -13,6 +13,7 @@ from headwater.errors import StoreError
 from headwater.events import Entry, Event, RunEnded, decode_entry, encode_entry, wire_name
 from headwater.runs.live import LiveRun
 from headwater.store.base import Store
+from headwater.store.news import report
 
 
 class Finder(Protocol):
@@ -26,6 +27,13 @@ class GoneError(StoreError):
 
     def __init__(self, run_id: str) -> None:
         super().__init__(f"{run_id} has no log any more", trouble="lost")
+
+
+class ClosingError(StoreError):
+    """This worker ends, and the run does not: whoever follows is to come back, to any worker."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(f"The server ends, and {run_id} does not: come back for the rest.", trouble="unreachable")
 
 
 class Follower:
@@ -43,7 +51,17 @@ class Follower:
         self._told: Callable[[], None] | None = None
         self._waking: asyncio.Future[None] | None = None
         self._news = False
+        self._closing = False
         self.ended = False
+
+    def close(self) -> None:
+        """What there is can still be taken; instead of waiting for more, `ClosingError` is raised."""
+        self._closing = True
+        try:
+            self._on_news()
+        except Exception as error:
+            # One that breaks keeps nobody else from being told.
+            report(self._on_news, error)
 
     def leave(self) -> None:
         if self._live is not None and self._live.reader is self:
@@ -119,6 +137,8 @@ class Follower:
             self._advance(entries)
         elif found.run.outcome is not None:
             self.ended = True
+        elif self._closing:
+            raise ClosingError(self.run_id)
         return entries
 
     def _advance(self, entries: Sequence[Entry]) -> None:

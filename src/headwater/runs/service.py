@@ -6,10 +6,10 @@ Decisions about endings are `live`'s and the store's; this finds the run that is
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, Literal, TypeVar
+from weakref import WeakSet
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from headwater.errors import CallerError, StoreError
@@ -18,8 +18,11 @@ from headwater.lifecycle import RunState
 from headwater.records import Run, StopRequest
 from headwater.runs.follow import Follower, GoneError, follow
 from headwater.runs.live import Habits, LiveRun, MakeSource
+from headwater.runs.many import ManyFollower
 from headwater.runs.observing import ids
 from headwater.runs.recover import end_abandoned, end_idle, resumed
+from headwater.runs.stops import StopAnswer, upstream_closed
+from headwater.runs.unfollowed import Patience, Unfollowed
 from headwater.store.results import Ending, EndLost, EndStands, Missing, Queued, Start, Started, StartResult
 
 _log = logging.getLogger("headwater.runs")
@@ -32,22 +35,6 @@ _TIDY_S: Final = 3600.0
 T = TypeVar("T")
 
 
-class Patience(Struct, frozen=True, kw_only=True):
-    """How long runs go on with nobody there."""
-
-    max_unfollowed_s: float = 3600.0
-    linger_s: float = 15.0
-    """With `on_disconnect: cancel`."""
-    keep_logs_s: float = 7 * 86_400.0
-
-
-class StopAnswer(Struct, frozen=True):
-    run: Run
-    """As it stands now: ended, or, where its worker has not confirmed in time, not yet."""
-    caused_by_this_call: bool
-    upstream_closed: bool | Literal["unknown"]
-
-
 class Runs:
     """One for each worker. `open` it, `close` it."""
 
@@ -58,7 +45,7 @@ class Runs:
         self._make_source = make_source
         self._patience = patience
         self._live: dict[str, LiveRun] = {}
-        self._unfollowed_since_s: dict[str, float] = {}
+        self._unfollowed = Unfollowed(self._store, patience)
         self._tasks: list[asyncio.Task[None]] = []
         self._spawned: set[asyncio.Task[Any]] = set()
         self._early_orders: set[str] = set()
@@ -66,7 +53,8 @@ class Runs:
         self._orphans: set[str] = set()
         """Running and ours by the store's account, with nobody here who has them; as of the last look."""
         self._unwatch = self._store.watch_orders(self._on_order)
-        self._draining = False
+        self._draining = self._closed = False
+        self._followers: WeakSet[Follower] = WeakSet()
         self.fenced = asyncio.Event()
         """Another worker has declared this one dead: nothing can be kept here any more."""
 
@@ -78,6 +66,7 @@ class Runs:
         self._tasks = [
             asyncio.create_task(self._every(_SWEEP_S, self._sweep), name="runs: sweep"),
             asyncio.create_task(self._every(_LOOK_S, self._look), name="runs: look"),
+            asyncio.create_task(self._every(_LOOK_S, self._stop_unfollowed), name="runs: unfollowed"),
             asyncio.create_task(self._tidy_now_and_then(), name="runs: tidy"),
         ]
 
@@ -107,6 +96,9 @@ class Runs:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
         self._unwatch()
+        self._closed = True
+        for follower in tuple(self._followers):
+            follower.close()
 
     # ---------------------------------------------------------------- starting
 
@@ -161,7 +153,7 @@ class Runs:
 
     def _take_up(self, live: LiveRun, make_source: MakeSource | None = None) -> LiveRun:
         self._live[live.run.id] = live
-        self._unfollowed_since_s[live.run.id] = self._clock.now_s()
+        self._unfollowed.begin(live.run.id, self._clock.now_s())
         if live.run.stop is not None:
             live.stop(Stopped(live.run.stop.reason))
         if live.run.id in self._early_orders:
@@ -175,7 +167,7 @@ class Runs:
         """Nothing of it stays here but what its followers hold (C53)."""
         if self._live.get(live.run.id) is live:
             del self._live[live.run.id]
-            self._unfollowed_since_s.pop(live.run.id, None)
+            self._unfollowed.over(live.run.id)
         if live.run.outcome is not None and not live.lost:
             self._habits.observer.ended(live.run, live.stopped_in_s)
         if live.suspended:
@@ -190,7 +182,14 @@ class Runs:
         return self._live.get(run_id)
 
     def follower(self, owner: str | None, run_id: str, after: int = -1) -> Follower:
-        return Follower(self, self._store, owner, run_id, after)
+        follower = Follower(self, self._store, owner, run_id, after)
+        self._followers.add(follower)
+        if self._closed:
+            follower.close()
+        return follower
+
+    def follow_many(self, owner: str | None, cursors: Mapping[str, int]) -> ManyFollower:
+        return ManyFollower([self.follower(owner, run_id, after) for run_id, after in cursors.items()])
 
     def follow(self, owner: str | None, run_id: str, after: int = -1) -> AsyncIterator[Event]:
         """Typed events from the cursor on, to the end (C55)."""
@@ -251,7 +250,7 @@ class Runs:
         run = await self._store.run(owner, run_id)
         assert run is not None
         caused = ours and isinstance(run.outcome, Stopped)
-        return StopAnswer(run, caused, self._closed(run, stands.run, live))
+        return StopAnswer(run, caused, upstream_closed(run, stands.run, live))
 
     def stop_soon(self, owner: str, run_id: str, reason: Literal["user", "disconnect", "replaced"]) -> None:
         """For somebody who does not wait for it."""
@@ -289,15 +288,6 @@ class Runs:
         with contextlib.suppress(TimeoutError, StoreError):
             async with asyncio.timeout(wait_s):
                 await self.wait(owner, run_id)
-
-    def _closed(self, run: Run, before: Run, live: LiveRun | None) -> bool | Literal["unknown"]:
-        if before.state is not RunState.RUNNING:
-            return True
-        if run.outcome is None:
-            return False
-        if live is not None:
-            return live.upstream_closed
-        return "unknown" if isinstance(run.outcome, Interrupted) else True
 
     def _on_order(self, run_id: str) -> None:
         """Somebody, on whichever worker, wants something of a run that is ours."""
@@ -346,15 +336,13 @@ class Runs:
 
     async def _sweep(self) -> None:
         now_s = self._clock.now_s()
-        for run_id, live in list(self._live.items()):
+        for live in list(self._live.values()):
             live.tick(now_s)
-            if live.followers:
-                self._unfollowed_since_s[run_id] = now_s
-                continue
-            alone_s = now_s - self._unfollowed_since_s[run_id]
-            cancels = live.run.on_disconnect == "cancel" and live.run.recorded
-            if alone_s > (self._patience.linger_s if cancels else self._patience.max_unfollowed_s):
-                live.stop(Stopped("disconnect"))
+        self._unfollowed.note(self._live, now_s)
+
+    async def _stop_unfollowed(self) -> None:
+        for live in await self._unfollowed.too_long(self._live, self._clock.now_s()):
+            live.stop(Stopped("disconnect"))
 
     async def _look(self) -> None:
         """What news would have told, had it not been lost; what dead workers left; what is ready to begin."""

@@ -15,7 +15,8 @@ from headwater.events import make_id
 from headwater.runs.answers import Answers
 from headwater.runs.live import Habits, MakeSource
 from headwater.runs.observing import All
-from headwater.runs.service import Patience, Runs
+from headwater.runs.service import Runs
+from headwater.runs.unfollowed import Patience
 from headwater.server.logs import RunLog
 from headwater.server.metrics import Metrics
 from headwater.sessions.sessions import Sessions

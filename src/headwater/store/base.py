@@ -219,6 +219,12 @@ class WorkerStore(Protocol):
         Also waiting ones whose time is over, or to which somebody has answered.
         """
 
+    async def tell_following(self) -> None:
+        """Let other workers know which runs are watched here (`watch_run`), if that has changed."""
+
+    async def followed_elsewhere(self) -> frozenset[str]:
+        """Runs of this worker that are watched at another one that lives, as far as that one has told."""
+
     async def tidy(self, keep_logs_s: float) -> int:
         """Drop logs that ended longer ago, whole; reservations after 24 h; blobs that nothing shows.
 

@@ -5,7 +5,7 @@ alone anyway just reads. A session is locked before any run of it, and a run bef
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -149,7 +149,14 @@ class OtherTables(Protocol):
 
     async def put_worker(self, worker: Worker) -> None: ...
 
-    async def drop_worker(self, worker_id: str) -> None: ...
+    async def drop_worker(self, worker_id: str) -> None:
+        """With what it has told of whom it follows."""
+
+    async def put_following(self, worker_id: str, new: Collection[str], gone: Collection[str]) -> None:
+        """Runs that this worker's clients have begun to follow, and that they don't any more."""
+
+    async def followed(self, worker_id: str) -> list[str]:
+        """Running runs of this worker that are followed at others that live."""
 
 
 class Tables(RunTables, SessionTables, OtherTables, Protocol):

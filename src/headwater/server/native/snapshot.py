@@ -12,30 +12,13 @@ from msgspec.structs import replace
 
 from headwater.accumulate import Accumulator
 from headwater.conversation import Assistant, Message, ToolOutput
-from headwater.events import Entry, ReasoningDelta, TextDelta, ToolArgsDelta, ToolCallStarted, decode_entry
 from headwater.lifecycle import status
 from headwater.records import Run
+from headwater.runs.folded import Folded, folded
 from headwater.runs.live import LiveRun
 from headwater.server.native.shapes import AttemptShape, CallShape, RunShape, RunSummary, Status
 from headwater.server.services import Services
 from headwater.sessions.view import text_of
-
-
-class _Folded:
-    def __init__(self) -> None:
-        self.fold = Accumulator()
-        self.last_seq = -1
-        self.t_ms: float | None = None
-        self.first_token_ms: float | None = None
-        self.last_token_ms: float | None = None
-
-    def apply(self, entry: Entry) -> None:
-        self.fold.apply(entry.event)
-        self.last_seq, self.t_ms = entry.seq, entry.t
-        if isinstance(entry.event, TextDelta | ReasoningDelta | ToolCallStarted | ToolArgsDelta):
-            self.last_token_ms = entry.t
-            if self.first_token_ms is None:
-                self.first_token_ms = entry.t
 
 
 async def snapshot(services: Services, owner: str | None, run_id: str) -> RunShape | None:
@@ -43,20 +26,11 @@ async def snapshot(services: Services, owner: str | None, run_id: str) -> RunSha
     live = unrecorded(services, owner, run_id)
     if live is not None:
         return live_shape(live)
-    store, folded = services.store, _Folded()
-    while True:
-        found = await store.read(owner, run_id, folded.last_seq)
-        if found is None:
-            return None
-        for batch in found.batches:
-            for line in batch.after(folded.last_seq):
-                folded.apply(decode_entry(line))
-        if folded.last_seq >= found.last_seq or not found.batches:
-            # The run and the end of its log are of the same moment. One that was not recorded has no log.
-            break
-    if found.run.log_dropped:
-        return await _left_shape(services, found.run)
-    return _folded_shape(found.run, folded)
+    found = await folded(services.store, owner, run_id)
+    if found is None:
+        return None
+    run, amount = found
+    return await _left_shape(services, run) if run.log_dropped else _folded_shape(run, amount)
 
 
 def unrecorded(services: Services, owner: str | None, run_id: str) -> LiveRun | None:
@@ -100,15 +74,18 @@ def _shape(run: Run, fold: Accumulator, last_seq: int, last_event_at: datetime |
     )
 
 
-def _folded_shape(run: Run, folded: _Folded) -> RunShape:
+def _folded_shape(run: Run, amount: Folded) -> RunShape:
     from_ = run.started_at if run.started_at is not None else run.created_at
-    at = None if folded.t_ms is None else time(from_ + folded.t_ms / 1000)
-    last = None if folded.last_token_ms is None else time(from_ + folded.last_token_ms / 1000)
-    shape = replace(_shape(run, folded.fold, folded.last_seq, at), last_token_at=last)
-    if run.outcome is not None:
-        return shape
-    first = None if folded.first_token_ms is None else time(from_ + folded.first_token_ms / 1000)
-    return replace(shape, usage=folded.fold.usage, first_token_at=first)
+    at = None if amount.t_ms is None else time(from_ + amount.t_ms / 1000)
+    first = None if amount.first_token_ms is None else time(from_ + amount.first_token_ms / 1000)
+    last = None if amount.last_token_ms is None else time(from_ + amount.last_token_ms / 1000)
+    shape = _shape(run, amount.fold, amount.last_seq, at)
+    if run.outcome is None:
+        return replace(shape, usage=amount.fold.usage, first_token_at=first, last_token_at=last)
+    # The log's clock is rounded, the record's is not: the last is never before the first.
+    if last is not None and shape.first_token_at is not None:
+        last = max(last, shape.first_token_at)
+    return replace(shape, last_token_at=last)
 
 
 def live_shape(live: LiveRun) -> RunShape:

@@ -6,7 +6,6 @@ connection is a head, writers that take turns, a heartbeat for silence, and some
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +14,8 @@ from starlette.types import Receive, Send
 from headwater import sse
 from headwater.errors import StoreError
 from headwater.events import Entry, encode_entry, wire_name
-from headwater.runs.follow import Follower, GoneError, frame
+from headwater.runs.follow import ClosingError, Follower, GoneError, frame
+from headwater.runs.many import Came
 from headwater.server.services import Services
 from headwater.store.results import Changed
 
@@ -118,14 +118,22 @@ async def _follow(follower: Follower, write: Write, framed: Callable[[Sequence[E
     try:
         while entries := await follower.next():
             await write(framed(entries))
-    except GoneError:
-        await write(_note("gone", {"run_id": follower.run_id}))
     except StoreError as error:
-        # No ending, and so without a number: the client comes back with the cursor that it has.
-        said = {"run_id": follower.run_id, "code": "store_unavailable", "message": f"The store: {error.trouble}."}
-        await write(_note("trouble", said))
+        await write(_left(follower.run_id, error))
     finally:
         follower.leave()
+
+
+def _left(run_id: str, error: StoreError) -> bytes:
+    """No ending, and so without a number: unless it is gone, the client comes back with the cursor that it has."""
+    match error:
+        case GoneError():
+            return _note("gone", {"run_id": run_id})
+        case ClosingError():
+            code, message = "shutting_down", error.message
+        case _:
+            code, message = "store_unavailable", f"The store: {error.trouble}."
+    return _note("trouble", {"run_id": run_id, "code": code, "message": message})
 
 
 def _note(event: str, said: Mapping[str, Any]) -> bytes:
@@ -153,8 +161,7 @@ class ManyRuns:
         try:
             for run_id, code in self._gone.items():
                 await write(_note("gone", {"run_id": run_id, "code": code}))
-            works = [self._hint(write), *(self._follow(run_id, write) for run_id in self._cursors)]
-            tasks = [asyncio.create_task(work) for work in works]
+            tasks = [asyncio.create_task(self._hint(write)), asyncio.create_task(self._follow(write))]
             try:
                 await asyncio.gather(*tasks)
             finally:
@@ -164,15 +171,23 @@ class ManyRuns:
         finally:
             unwatch()
 
-    async def _follow(self, run_id: str, write: Write) -> None:
-        follower = self._services.runs.follower(self._owner, run_id, self._cursors[run_id])
-        await _follow(follower, write, partial(self._frames, run_id))
+    async def _follow(self, write: Write) -> None:
+        many = self._services.runs.follow_many(self._owner, self._cursors)
+        try:
+            while True:
+                for news in await many.next():
+                    if isinstance(news, Came):
+                        await write(self._frames(news))
+                    else:
+                        await write(_left(news.run_id, news.error))
+        finally:
+            many.leave()
 
-    def _frames(self, run_id: str, entries: Sequence[Entry]) -> bytes:
+    def _frames(self, came: Came) -> bytes:
         frames = []
-        for entry in entries:
-            self._cursors[run_id] = entry.seq
-            line = b'{"run_id":"%b",%b' % (run_id.encode(), encode_entry(entry)[1:])
+        for entry in came.entries:
+            self._cursors[came.run_id] = entry.seq
+            line = b'{"run_id":"%b",%b' % (came.run_id.encode(), encode_entry(entry)[1:])
             frames.append(sse.encode(line, event=wire_name(entry.event), id=self._place()))
         return b"".join(frames)
 

@@ -35,6 +35,8 @@ class WorkerEngine(RunEngine):
         self._lease_s = lease_s
         self._beat_s = clock.now_s()
         """When this worker was heard of last."""
+        self._following: frozenset[str] = frozenset()
+        """What others were told of."""
         self._heard: dict[str, tuple[float, float]] = {}
         """The last beat of each of the others, and since when it has been that one: by this worker's own clock."""
 
@@ -130,6 +132,20 @@ class WorkerEngine(RunEngine):
     async def ready(self) -> tuple[Run, ...]:
         async with self._database.reading() as tables:
             return tuple(await sessions.ready(tables, self._clock.unix_s()))
+
+    async def tell_following(self) -> None:
+        here = frozenset(self._hub.runs.watched())
+        if self._database.alone or here == self._following:
+            return
+        new, gone = here - self._following, self._following - here
+        await self._write(lambda tx: tx.tables.put_following(tx.worker_id, new, gone))
+        self._following = here
+
+    async def followed_elsewhere(self) -> frozenset[str]:
+        if self._database.alone:
+            return frozenset()
+        async with self._database.reading() as tables:
+            return frozenset(await tables.followed(self.worker_id))
 
     async def tidy(self, keep_logs_s: float) -> int:
         async def work(tx: Transaction) -> list[Run]:

@@ -4,7 +4,7 @@ Several workers may share one `MemoryDatabase`, as processes share a database. N
 transaction is never seen half done; the rules refuse before they write, so that none has to be undone.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from headwater.clock import Clock
@@ -27,6 +27,8 @@ class MemoryTables(MemorySessions):
         self._blobs: dict[Owned, tuple[Blob, float]] = {}
         self._keys: dict[str, Key] = {}
         self._workers: dict[str, Worker] = {}
+        self._following: dict[str, set[str]] = {}
+        """Runs, by the worker at which they are followed."""
 
     async def blob(self, owner: str, hash: str) -> Blob | None:
         found = self._blobs.get((owner, hash))
@@ -80,6 +82,15 @@ class MemoryTables(MemorySessions):
 
     async def drop_worker(self, worker_id: str) -> None:
         self._workers.pop(worker_id, None)
+        self._following.pop(worker_id, None)
+
+    async def put_following(self, worker_id: str, new: Collection[str], gone: Collection[str]) -> None:
+        self._following[worker_id] = self._following.get(worker_id, set()).union(new).difference(gone)
+
+    async def followed(self, worker_id: str) -> list[str]:
+        living = [worker.id for worker in self._workers.values() if worker.id != worker_id and not worker.fenced]
+        elsewhere = set().union(*(self._following.get(other, ()) for other in living))
+        return [run.id for run in await self.running(worker_id) if run.id in elsewhere]
 
 
 class MemoryDatabase(MemoryTables):

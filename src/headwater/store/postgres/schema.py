@@ -129,6 +129,17 @@ MIGRATIONS: Final[tuple[Step, ...]] = (
         ),
         works_from=1,
     ),
+    Step(
+        (
+            # Which runs are followed at which worker. One that knows only the first step tells nothing of its own.
+            """CREATE TABLE headwater.following (
+                worker_id text COLLATE "C" NOT NULL,
+                run_id text COLLATE "C" NOT NULL,
+                PRIMARY KEY (worker_id, run_id))""",
+            """CREATE INDEX following_by_run ON headwater.following (run_id)""",
+        ),
+        works_from=1,
+    ),
 )
 
 

@@ -1,8 +1,10 @@
 """All tables: those of runs and sessions, and blobs, keys and workers; what search has yet to learn."""
 
+from collections.abc import Collection
 from typing import Final
 
 from headwater.records import Blob, Key, Worker
+from headwater.store.postgres.arrays import texts
 from headwater.store.postgres.sessions import PostgresSessions
 from headwater.store.postgres.words import vector_of
 from headwater.store.rows import decode_key, decode_message, decode_worker, encode
@@ -101,7 +103,27 @@ class PostgresTables(PostgresSessions):
         )
 
     async def drop_worker(self, worker_id: str) -> None:
+        await self._do("DELETE FROM headwater.following WHERE worker_id = %s", (worker_id,))
         await self._do("DELETE FROM headwater.worker WHERE id = %s", (worker_id,))
+
+    async def put_following(self, worker_id: str, new: Collection[str], gone: Collection[str]) -> None:
+        await self._do(
+            "INSERT INTO headwater.following SELECT %s, unnest(%s) ON CONFLICT DO NOTHING",
+            (worker_id, texts(sorted(new))),
+        )
+        await self._do(
+            "DELETE FROM headwater.following WHERE worker_id = %s AND run_id = ANY (%s)",
+            (worker_id, texts(sorted(gone))),
+        )
+
+    async def followed(self, worker_id: str) -> list[str]:
+        rows = await self._all(
+            """SELECT id FROM headwater.run WHERE state = 'running' AND state <> 'ended' AND worker_id = %s AND EXISTS (
+                SELECT FROM headwater.following JOIN headwater.worker ON worker.id = following.worker_id
+                WHERE following.run_id = run.id AND following.worker_id <> %s AND NOT worker.fenced)""",
+            (worker_id, worker_id),
+        )
+        return [run_id for (run_id,) in rows]
 
     # --------------------------------------------------------------- search
 

@@ -140,6 +140,8 @@ async def begin(
     parent_id = session.head_id if isinstance(place, AtHead) else place.message_id
     placed = chain(messages, parent_id, run.id)
     tip = placed[-1].id if placed else parent_id
+    if session.head_id != tip and not placed:
+        run = replace(run, back_id=session.head_id)
     session = replace(session, head_id=tip, updated_at=tx.now)
     await tx.tables.put_session(session)
     for message in placed:
@@ -292,6 +294,9 @@ async def _leave(tx: Transaction, session: Session, run: Run, ending: Ending) ->
         await tx.tables.add_notice(session.owner, session.id, replace(notice, after_id=tip, run_id=run.id))
     # Somebody may have turned to another branch meanwhile, and stays there.
     head_id = tip if session.head_id == run.parent_id else session.head_id
+    if not placed and head_id == run.parent_id and run.back_id is not None:
+        # It was to answer again, and has no answer: the one that there was is not hidden behind nothing.
+        head_id = run.back_id
     session = replace(session, head_id=head_id, updated_at=tx.now)
     queue = await tx.tables.queue(session.owner, session.id)
     replaced = run.stop is not None and run.stop.reason == "replaced"

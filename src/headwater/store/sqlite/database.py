@@ -5,7 +5,7 @@ transaction lasts as long as one question. Searches and blobs, which take millis
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec, TypeVar
@@ -81,6 +81,12 @@ class SqliteTables(SqliteSessions):
 
     async def drop_worker(self, worker_id: str) -> None:
         self._sql("DELETE FROM worker WHERE id = ?", (worker_id,))
+
+    async def put_following(self, worker_id: str, new: Collection[str], gone: Collection[str]) -> None:
+        """There is one worker, and who only visits follows nothing."""
+
+    async def followed(self, worker_id: str) -> list[str]:
+        return []
 
 
 class SqliteDatabase:

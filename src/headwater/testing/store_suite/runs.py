@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from headwater.conversation import Assistant, Request, Text
 from headwater.events import Completed, Stopped, Usage
 from headwater.lifecycle import IllegalTransition, RunState
-from headwater.records import IdempotencyKey, RunBody, Under
+from headwater.records import IdempotencyKey, RunBody, SessionMessage, Under
 from headwater.store.results import (
     Batch,
     Busy,
@@ -81,6 +81,26 @@ class StartTests:
         session = await store.session(OWNER, "s")
         assert session is not None
         assert session.head_id == first.messages[0].id
+
+    async def test_an_answer_that_is_tried_again_and_leaves_nothing_does_not_hide_the_one_that_there_was(
+        self, backend: Backend
+    ) -> None:
+        store = await backend.worker()
+        first = await started(store, session_id="s", messages=(said("one"),))
+        answer = answered("a")
+        await ended_well(store, first.run.id, messages=(answer,))
+
+        async def head_after(*messages: SessionMessage) -> str | None:
+            again = await started(store, session_id="s", place=Under(first.messages[0].id))
+            await ended_well(store, again.run.id, Stopped("user"), messages=messages, notices=(a_notice(),))
+            session = await store.session(OWNER, "s")
+            assert session is not None
+            return session.head_id
+
+        assert await head_after() == answer.id
+        better = answered("b")
+        assert await head_after(better) == better.id
+        assert await head_after() == better.id
 
     async def test_a_branch_behind_nothing_is_refused_and_leaves_nothing(self, backend: Backend) -> None:
         store = await backend.worker()

@@ -206,6 +206,30 @@ class SharingTests:
         await told.wait()
         assert len(await logged(second, run.id)) == 1
 
+    async def test_who_follows_at_another_worker_is_known_to_the_one_that_has_the_run(self, backend: Backend) -> None:
+        first, second = await backend.worker(), await backend.worker()
+        run = (await started(first)).run
+        other = (await started(second)).run
+        leave = second.watch_run(run.id, lambda: None)
+        second.watch_run(other.id, lambda: None)
+        assert await first.followed_elsewhere() == frozenset()
+        for _ in range(2):
+            await second.tell_following()
+            await first.tell_following()
+            assert await first.followed_elsewhere() == {run.id}
+            assert await second.followed_elsewhere() == frozenset()
+        leave()
+        await second.tell_following()
+        assert await first.followed_elsewhere() == frozenset()
+        second.watch_run(run.id, lambda: None)
+        await second.tell_following()
+        assert await first.followed_elsewhere() == {run.id}
+        await first.fence_dead({second.worker_id})
+        assert await first.followed_elsewhere() == frozenset()
+        await ended_well(first, other.id, CRASH)
+        await first.tidy(1e9)
+        await ended_well(first, run.id)
+
     async def test_orders_travel_to_the_worker_that_has_the_run(self, backend: Backend) -> None:
         first, second = await backend.worker(), await backend.worker()
         run = (await started(first)).run

@@ -100,7 +100,7 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
           <button
             type="button"
             class="button small"
-            aria-label={`Go on with ${model}`}
+            aria-label={`${picked ? "Picked" : "Pick"} ${model}, and go on with it`}
             title="Go on with this one, as a conversation"
             onClick={pick}
           >

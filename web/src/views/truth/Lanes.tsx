@@ -36,9 +36,15 @@ export function Lanes({ timeline, drawing }: Props) {
           </g>
         );
       })}
-      {drawing.rivers.map((river, n) => (
-        <path key={n} class={`water ${river.kind} ${river.givenUp ? "given-up" : ""}`} d={river.path} />
-      ))}
+      {drawing.rivers.map((river, n) => {
+        const name = `water ${river.kind} ${river.givenUp ? "given-up" : ""}`;
+        return (
+          <g key={n}>
+            <path class={name} d={river.path} />
+            <path class={`${name} deep`} d={river.deep} />
+          </g>
+        );
+      })}
       {timeline.gaps.map((gap, n) => (
         <line
           key={n}
