@@ -81,6 +81,12 @@ def test_of_eight_panes_one_is_stopped_and_the_others_go_on(tab: Tab, house: Hou
     expect(tab.page.get_by_role("button", name="Stop all")).to_have_count(0)
 
 
+def finished(tab: Tab) -> list[str]:
+    """The panes that were called complete at any moment since the page was loaded."""
+    found: list[str] = tab.page.evaluate("[...(globalThis.__finished ?? [])]")
+    return found
+
+
 def test_what_failed_was_cut_or_was_stopped_is_never_shown_as_finished(tab: Tab) -> None:
     """C81: not at the end, and at no moment before it."""
     tab.page.add_init_script(
@@ -106,11 +112,13 @@ def test_what_failed_was_cut_or_was_stopped_is_never_shown_as_finished(tab: Tab)
     tab.ask("More")
     expect(pane_of(tab, "torn").locator(".ending")).to_have_count(2)
     tab.page.get_by_role("button", name="Stop all").first.click()
+    expect(pane_of(tab, "slow").locator(".badge")).to_have_text("Stopped")
+    assert finished(tab) == ["quick"]
     # The same after a reload: the link opens the same comparison.
     tab.page.reload()
     badges = tab.page.locator(".pane .badge")
     expect(badges).to_have_text(["Failed", "Completed", "Stopped", "Stopped"])
-    assert tab.page.evaluate("[...(globalThis.__finished ?? [])]") == ["quick"]
+    assert finished(tab) == ["quick"]
     # What is not known is not 0.
     assert pane_of(tab, "silent").locator("dd").all_inner_texts() == ["–\nunknown"] * 3
     assert pane_of(tab, "quick").locator("dd").last.inner_text() == "30"
