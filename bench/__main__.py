@@ -1,8 +1,9 @@
 """All figures, as Markdown."""
 
-from bench import gateways, hot_path, leaving, page, reading, runs, start, stops, store, store_postgres
+from bench import gateways, hot_path, leaving, page, reading, ready, runs, start, stops, store, store_postgres
 
 start.main()
+ready.main()
 hot_path.main()
 reading.main()
 stops.main()

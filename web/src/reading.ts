@@ -48,7 +48,7 @@ export function readingOf(timeline: Timeline, at: number): Reading {
   const whats = {
     waiting: attempt ? `waiting for ${attempt.upstream}` : "not asked yet",
     silent: "silence",
-    coming: `about ${Math.round(rate)} tokens/s`,
+    coming: `about ${Math.round(rate).toLocaleString("en")} tokens/s`,
     between: timeline.tools.some((tool) => tool.runMs !== null && tool.runMs <= at && at < tool.toMs)
       ? "a tool runs"
       : "nothing is asked",

@@ -60,6 +60,9 @@ export function Chart({ timeline, at, setAt }: Props) {
           aria-valuetext={readingOf(timeline, at ?? timeline.endMs).spoken}
           onPointerMove={(event) => setAt(timeAt(event))}
           onPointerDown={(event) => setAt(timeAt(event))}
+          onPointerLeave={(event) => {
+            if (event.pointerType === "mouse") setAt(null);
+          }}
           onKeyDown={(event) => {
             const next = stepped(event, timeline, at ?? timeline.endMs);
             if (next === null) return;

@@ -95,7 +95,7 @@ function Labels({ timeline, drawing, lane, top }: Props & { lane: number; top: n
   const most = drawing.width - 6;
   const put = (ms: number, text: string, tone: string, side: "centre" | "right" | "left" = "centre") => {
     const width = textPx(text);
-    const at = drawing.x(ms) - { centre: width / 2, right: 4, left: width + 8 }[side];
+    const at = drawing.x(ms) - { centre: width / 2, right: -7, left: width + 8 }[side];
     labels.push({ x: Math.max(6, Math.min(most - width, at)), width, text, tone });
   };
   const own = timeline.attempts

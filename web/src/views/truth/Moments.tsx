@@ -22,7 +22,7 @@ export function Moments({ timeline, at, setAt }: Props) {
   };
   return (
     <section aria-label="What happened when">
-      <ol class="moments" ref={list} onKeyDown={onKeyDown}>
+      <ol class="moments" ref={list} onKeyDown={onKeyDown} onPointerLeave={() => setAt(null)}>
         {timeline.moments.map((moment, n) => (
           <li key={n}>
             <button
