@@ -1,40 +1,29 @@
-"""Runs gateways between the mock upstream and the load generator, side by side, and takes their CPU time.
+"""The gateway benchmark: direct, nginx, Headwater recorded and not, LiteLLM, side by side in one run.
 
-CPU per token is the figure that survives a noisy machine; each gateway is measured in turn, several times, next
-to nginx as a plain proxy (where it is installed) and to a byte pass-through on our own libraries.
+CPU per token is the figure that survives a noisy machine; each gateway is measured in turn, round by round, so that
+what disturbs the machine for a while disturbs all of them. `python -m bench.gateways [ROUNDS]` prints the tables, and
+writes them to `bench/results/`, with a plot.
 """
 
 import json
-import os
-import shutil
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import threading
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
-ROUNDS = 3
-NGINX = """
-daemon off; worker_processes 1; pid {run}/nginx.pid; error_log stderr error;
-events {{ worker_connections 8192; }}
-http {{
-  access_log off; client_body_temp_path {run}; proxy_temp_path {run}; fastcgi_temp_path {run};
-  uwsgi_temp_path {run}; scgi_temp_path {run};
-  upstream up {{ server 127.0.0.1:{upstream}; keepalive 1024; }}
-  server {{
-    listen 127.0.0.1:{port} backlog=4096;
-    location / {{ proxy_pass http://up; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; }}
-  }}
-}}
-"""
+from bench import report
+from bench.clients import Order
+from bench.contenders import Contender, Stage
+
+ROUNDS: Final = 3
+RESULTS: Final = Path(__file__).parent / "results"
 
 
 class Load(Struct, frozen=True):
@@ -42,179 +31,147 @@ class Load(Struct, frozen=True):
     streams: int
     requests: int
     tokens: int
-    delay_us: int
+    tokens_per_s: float = 0
+    """Of each stream; 0: as fast as it goes."""
 
 
-PACED = Load("256 streams × 50 tokens/s", 256, 256, 150, 20_000)
-SATURATED = Load("32 streams, as fast as it goes", 32, 1_500, 200, 0)
-SHORT = Load("32 streams of 20 tokens", 32, 3_000, 20, 0)
+# The one with the most streams comes first: memory is taken in a process that has not had as many before.
+OPEN = Load("1,000 streams × 15 tokens/s", 1_000, 1_000, 75, 15)
+PACED = Load("256 streams × 50 tokens/s", 256, 256, 125, 50)
+ONE = Load("1 stream, as fast as it goes", 1, 60, 200)
+SATURATED = Load("32 streams, as fast as it goes", 32, 500, 200)
+WIDE = Load("256 streams, as fast as it goes", 256, 512, 200)
+SHORT = Load("32 streams of 20 tokens", 32, 1_500, 20)
+LOADS: Final = (OPEN, PACED, ONE, SATURATED, WIDE, SHORT)
+FLOOR: Final = (PACED, SATURATED, SHORT)
 
 
 class Figures(Struct, frozen=True):
     us_per_token: float
     tokens_per_s: float
+    first_ms_p50: float
     first_ms_p99: float
-    latency_ms_p50: float = 0.0
-    latency_ms_p99: float = 0.0
-    commit_percent: float = 0.0
-    """Of one core."""
+    late_ms_p99: float
+    kb_per_stream: float
 
 
-class Gateway:
-    def __init__(self, name: str, port: int, process: subprocess.Popen[bytes]) -> None:
-        self.name = name
-        self.port = port
-        self._process = process
+class Peak(threading.Thread):
+    """The most memory that a contender has while it is watched."""
 
-    def cpu_s(self) -> float:
-        """Of the process, its threads and its children, to the nanosecond."""
-        pids = [self._process.pid, *_children(self._process.pid)]
-        tasks = [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]
-        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+    def __init__(self, contender: Contender) -> None:
+        super().__init__(daemon=True)
+        self._contender = contender
+        self._over = threading.Event()
+        self.before_kb = self.kb = contender.memory_kb()
 
-    def measure(self, load: Load) -> Figures:
-        self._own_figures()
-        cpu_s = self.cpu_s()
-        result = run_clients(self.port, load)
-        cpu_s = self.cpu_s() - cpu_s
-        own = self._own_figures()
-        return Figures(
-            cpu_s / result["tokens"] * 1e6,
-            result["tokens"] / result["wall_s"],
-            result["first_ms_p99"],
-            own.get("latency_ms_p50", 0.0),
-            own.get("latency_ms_p99", 0.0),
-            own.get("commit_cpu_s", 0.0) / result["wall_s"] * 100,
-        )
+    def run(self) -> None:
+        while not self._over.wait(0.25):
+            self.kb = max(self.kb, self._contender.memory_kb())
 
-    def _own_figures(self) -> dict[str, float]:
-        if not self.name.startswith("skeleton, recorded"):
-            return {}
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/figures", timeout=10) as answer:
-            found: dict[str, float] = json.load(answer)
-            return found
+    def stop(self) -> int:
+        self._over.set()
+        self.join()
+        return self.kb - self.before_kb
 
 
-def run_clients(port: int, load: Load) -> dict[str, Any]:
-    numbers = [port, load.streams, load.requests, load.tokens, load.delay_us]
-    command = [sys.executable, "-m", "bench.clients", *map(str, numbers)]
-    done = subprocess.run(command, capture_output=True, timeout=150, check=False)
+def measure(contender: Contender, load: Load) -> Figures:
+    peak = Peak(contender)
+    peak.start()
+    cpu_s = contender.cpu_s()
+    found = run_clients(contender, load)
+    cpu_s = contender.cpu_s() - cpu_s
+    return Figures(
+        cpu_s / found["tokens"] * 1e6,
+        found["tokens"] / found["wall_s"],
+        found["first_ms_p50"],
+        found["first_ms_p99"],
+        found["late_ms_p99"],
+        peak.stop() / load.streams,
+    )
+
+
+def run_clients(contender: Contender, load: Load) -> dict[str, Any]:
+    paced = load.tokens_per_s > 0
+    # One that is slow gets fewer requests, but never fewer than there are streams.
+    requests = max(load.streams, load.requests // 10) if contender.slow else load.requests
+    tokens = load.tokens // 3 if contender.slow and paced else load.tokens
+    order = Order(
+        port=contender.port,
+        streams=load.streams,
+        requests=requests,
+        tokens=tokens,
+        delay_us=round(1e6 / load.tokens_per_s) if paced else 0,
+        ramp_ms=1_000 if paced else 0,
+        more=contender.more,
+        headers=contender.headers,
+    )
+    command = [sys.executable, "-m", "bench.clients", msgspec.json.encode(order).decode()]
+    done = subprocess.run(command, capture_output=True, timeout=200, check=False)
     if done.returncode:
-        raise RuntimeError(done.stderr.decode()[-2000:])
+        raise RuntimeError(f"{contender.name}: {done.stderr.decode()[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
-def _children(pid: int) -> list[int]:
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(stat.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if parent == pid:
-            found.append(int(stat.parent.name))
-    return found
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@contextmanager
-def running(command: list[str], port: int) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-    try:
-        for _ in range(200):
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                if process.poll() is not None:
-                    raise RuntimeError(f"{command} ended with {process.returncode}") from None
-                time.sleep(0.05)
-        yield process
-    finally:
-        process.terminate()
-        process.wait(10)
-
-
-@contextmanager
-def gateways() -> Iterator[list[Gateway]]:
-    """The mock upstream, and all gateways to it, running."""
-    with ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
-        upstream = free_port()
-        stack.enter_context(running([sys.executable, "-m", "bench.upstream", str(upstream)], upstream))
-        found = []
-        if nginx := shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin"):
-            port = free_port()
-            config = Path(folder, "nginx.conf")
-            user = "user root;" if os.geteuid() == 0 else ""
-            config.write_text(user + NGINX.format(run=folder, upstream=upstream, port=port))
-            command = [nginx, "-p", folder, "-c", str(config), "-e", "stderr"]
-            found.append(Gateway("nginx, a plain proxy", port, stack.enter_context(running(command, port))))
-        else:
-            print("*nginx is not installed: no ratio to it is given.*\n")
-        for name, mode in (
-            ("byte pass-through, our libraries", "pass"),
-            ("skeleton, unrecorded", "chat"),
-            ("skeleton, recorded, commits on the event loop", "loop"),
-            ("skeleton, recorded, commits on a thread", "thread"),
-        ):
-            port = free_port()
-            command = [sys.executable, "-m", "bench.skeleton", str(port), str(upstream), mode, f"{folder}/{mode}.db"]
-            found.append(Gateway(name, port, stack.enter_context(running(command, port))))
-        yield found
+def on_stage(stage: Stage) -> list[Contender]:
+    every = [
+        stage.direct(),
+        stage.nginx(),
+        stage.skeleton("skeleton, bytes only", "pass"),
+        stage.skeleton("skeleton, unrecorded", "chat"),
+        stage.skeleton("skeleton, recorded", "loop"),
+        stage.headwater("Headwater, unrecorded"),
+        stage.headwater("Headwater, recorded", on_disconnect="continue"),
+        stage.litellm(),
+    ]
+    return [one for one in every if one is not None]
 
 
 def medians(rounds: list[Figures]) -> Figures:
     return Figures(*(statistics.median(getattr(one, name) for one in rounds) for name in Figures.__struct_fields__))
 
 
-def main() -> None:
+def measured(contenders: list[Contender], load: Load, rounds: int) -> dict[str, Figures]:
+    found: dict[str, list[Figures]] = {one.name: [] for one in contenders}
+    for _ in range(rounds):
+        for one in contenders:
+            if one.floor and load not in FLOOR:
+                continue
+            try:
+                found[one.name].append(measure(one, load))
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                if not one.slow:
+                    raise
+                # Some can't keep up with so many streams at all.
+                print(f"*{one.name}, {load.name}: {str(error)[-200:]}*", file=sys.stderr)
+    return {name: medians(figures) for name, figures in found.items() if figures}
+
+
+def main(rounds: int = ROUNDS) -> None:
     if not Path("/proc/self/schedstat").exists():
         print("*Gateways: this system has no /proc/PID/schedstat, so that no CPU time can be taken.*")
         return
-    with gateways() as all_gateways:
-        for gateway in all_gateways:
-            run_clients(gateway.port, Load("warm-up", 8, 100, 200, 0))
-        for load in (PACED, SATURATED, SHORT):
-            # In turn, round by round: what disturbs the machine for a while disturbs all of them.
-            rounds = [[gateway.measure(load) for gateway in all_gateways] for _ in range(ROUNDS)]
-            report(load, all_gateways, [medians([one[n] for one in rounds]) for n in range(len(all_gateways))])
+    with ExitStack() as stack:
+        contenders = on_stage(Stage(stack, Path(stack.enter_context(tempfile.TemporaryDirectory()))))
+        for one in contenders:
+            run_clients(one, Load("warm-up", 8, 100, 100))
+        swift, slow = [one for one in contenders if not one.slow], [one for one in contenders if one.slow]
+        found = {load.name: measured(swift, load, rounds) for load in LOADS}
+        keep(found, rounds)
+        # The lighter ones first: what is measured is kept, whoever loses patience with the rest.
+        for load in sorted(LOADS, key=lambda load: load.streams):
+            found[load.name] |= measured(slow, load, 1)
+            keep(found, rounds)
+    print(keep(found, rounds))
 
 
-def report(load: Load, all_gateways: list[Gateway], figures: list[Figures]) -> None:
-    base = figures[0].us_per_token
-    per_request = load is SHORT
-    columns = [
-        "gateway",
-        f"CPU µs/{'request' if per_request else 'token'}",
-        f"× {all_gateways[0].name}",
-        "tokens/s",
-        "first byte p99 ms",
-        "read → send p50 / p99 ms",
-        "commits, % of a core",
-    ]
-    print(f"\n## Gateways: {load.name} (median of {ROUNDS})\n")
-    print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
-    for gateway, one in zip(all_gateways, figures, strict=True):
-        recorded = one.latency_ms_p50 > 0
-        cells = [
-            gateway.name,
-            f"{one.us_per_token * (load.tokens if per_request else 1):.1f}",
-            f"{one.us_per_token / base:.2f}",
-            f"{one.tokens_per_s:,.0f}",
-            f"{one.first_ms_p99:.1f}",
-            f"{one.latency_ms_p50:.2f} / {one.latency_ms_p99:.2f}" if recorded else "",
-            f"{one.commit_percent:.1f}" if recorded else "",
-        ]
-        print(f"| {' | '.join(cells)} |")
+def keep(found: report.Found, rounds: int) -> str:
+    page = report.page(found, rounds)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "gateways.md").write_text(page)
+    (RESULTS / "gateways.svg").write_text(report.plot(found))
+    return page
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(int, sys.argv[1:2]))

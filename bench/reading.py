@@ -16,7 +16,7 @@ import openai
 import uvloop
 from msgspec import Struct
 
-from bench.gateways import free_port, running
+from bench.contenders import free_port, running
 from headwater.accumulate import Accumulator
 from headwater.clock import SystemClock
 from headwater.config.settings import Settings, UpstreamSettings

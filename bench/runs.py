@@ -15,6 +15,7 @@ from pathlib import Path
 import uvloop
 from msgspec import Struct
 
+from bench.store import whole_run_us
 from headwater.clock import SystemClock
 from headwater.events import AttemptStarted, Completed, TextDelta, make_id
 from headwater.records import Run
@@ -32,9 +33,11 @@ class Load(Struct, frozen=True):
     tokens_per_s: float
     """Of each run."""
     seconds: float = 4.0
+    stored: int = 100
+    """Runs that the store holds already."""
 
 
-LOADS = (Load(1, 50), Load(32, 50), Load(256, 50), Load(1_000, 15))
+LOADS = (Load(1, 50), Load(32, 50), Load(256, 50), Load(1_000, 15), Load(32, 50, stored=10_000))
 
 
 def new_id(prefix: str) -> str:
@@ -68,7 +71,8 @@ class Figures(Struct, frozen=True):
 
 async def measure(load: Load, folder: Path) -> Figures:
     clock = SystemClock()
-    store = await open_sqlite(folder / f"{load.runs}.db", address="", clock=clock, entropy=os.urandom)
+    store = await open_sqlite(folder / f"{load.runs}-{load.stored}.db", address="", clock=clock, entropy=os.urandom)
+    await whole_run_us(store, load.stored)
     taps: dict[str, Tap] = {}
 
     async def make_source(run: Run) -> Source:
@@ -137,7 +141,7 @@ def main() -> None:
         for load in LOADS:
             figures = uvloop.run(measure(load, Path(folder)))
             delay = f"{figures.p50_ms:.2f} / {figures.p99_ms:.2f}"
-            name = f"{load.runs:,} runs × {load.tokens_per_s:g} tokens/s"
+            name = f"{load.runs:,} runs × {load.tokens_per_s:g} tokens/s, {load.stored:,} stored"
             print(f"| {name} | {figures.us_per_event:.1f} | {delay} | {figures.run_kb:.1f} |")
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.server_native.serving import Served, served, settings_of, store_url
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Served]:
-    async with served(settings_of(store_url(request.param, tmp_path))) as server:
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Served]:
+    async with served(settings_of(store_url("sqlite", tmp_path))) as server:
         yield server

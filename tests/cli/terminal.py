@@ -18,7 +18,7 @@ import pyte
 
 from tests.commands import NOTHING_HERE
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """Others load the machine."""
 
 _MAIN = """

@@ -82,7 +82,6 @@ ENDINGS = [
     ("demo/flaky", "length after 3", exits.INCOMPLETE, "token limit. The 3 words that had come are kept"),
     ("demo/flaky", "close after 3", exits.FAILED, "Failed (upstream truncated)"),
     ("demo/flaky", "refuse", exits.FAILED, "was told to refuse this"),
-    ("demo/nobody", "?", exits.USAGE, "There is no model 'demo/nobody'"),
 ]
 
 
@@ -117,7 +116,8 @@ class TestExitCodes:
             while "six" not in process.stdout.readline():
                 pass
             empty.kill()
-            empty.start(empty.url.rpartition(":")[2])
+            # At another port: the database's lock says where.
+            empty.start()
             out, err = process.communicate(timeout=60)
         assert process.returncode == exits.INTERRUPTED
         assert json.loads(out.splitlines()[-1])["outcome"]["type"] == "interrupted"
@@ -132,7 +132,27 @@ class TestExitCodes:
     def test_usage(self, house: House) -> None:
         assert house.run("chat", "--no-such-option")[0] == exits.USAGE
         assert house.run("attach", "run_none")[0] == exits.USAGE
+        # Refused by the server.
+        assert house.run("chat", "--session", "no such/id", "-m", "demo/echo", "?")[0] == exits.USAGE
         assert house.run("runs", "--server", "ftp://x")[0] == exits.USAGE
+
+
+class TestComparing:
+    def test_answers_come_one_after_the_other_and_the_worst_ending_counts(self, house: House) -> None:
+        code, out, err = house.run("compare", "-m", "demo/echo", "-m", "demo/flaky", "refuse")
+        assert code == exits.FAILED
+        assert out == "## demo/echo\n\nrefuse\n\n## demo/flaky\n\n\n\n"
+        assert "demo/flaky: Failed" in err
+        assert house.run("compare", "-m", "demo/echo", "alone")[0] == exits.USAGE
+
+    def test_events_say_whose_they_are(self, house: House) -> None:
+        code, out, _ = house.run("compare", "--json", "-m", "sim/sim/tokens-2", "-m", "sim/sim/tokens-3", "?")
+        events = [json.loads(line) for line in out.splitlines()]
+        assert code == 0
+        said = dict.fromkeys(("sim/sim/tokens-2", "sim/sim/tokens-3"), "")
+        for event in events:
+            said[event["asked"]] += event.get("text", "")
+        assert list(said.values()) == ["t0 t1 ", "t0 t1 t2 "]
 
 
 class TestServers:

@@ -50,11 +50,7 @@ class TestAnswers:
             assert seen.raw.rstrip().endswith(b"\x1b[?25h")
             assert "Ctrl-C" not in seen.text()
             assert not any(len(line) > columns for line in seen.lines())
-
-    def test_only_the_tail_is_drawn_again(self, house: House) -> None:
-        with terminal("chat", "-m", "sim/story", "?", environ=house.environ) as seen:
-            seen.wait_for_end()
-            # The heading was drawn while it grew, and never after.
+            # The heading was drawn while it grew, and never after: only the tail is drawn again.
             assert seen.raw.count(b"The river") <= 3
             assert seen.raw.count(b"\x1b[2J") == 0
 
@@ -223,6 +219,20 @@ class TestTools:
             assert seen.wait_for_end() == exits.COMPLETED
             assert "✓" in seen.text()
             assert "[y]es" not in seen.text()
+
+
+class TestComparing:
+    def test_one_column_is_stopped_and_the_other_goes_on(self, house: House) -> None:
+        """C80, C81."""
+        asked = ("compare", "-m", "sim/hold", "-m", "sim/sim/tokens-60@40", "?")
+        with terminal(*asked, environ=house.environ) as seen:
+            seen.wait_for("six")
+            seen.type("1")
+            assert seen.wait_for_end() == exits.STOPPED
+            printed = seen.text().rpartition("1 sim/hold · stopped")[2]
+            assert re.findall(r"\bt\d+\b", printed) == numbered(60)
+            assert "2 sim/sim/tokens-60@40 · complet" in printed
+            assert "Stopped. The 6 words" in printed
 
 
 class TestTables:

@@ -14,13 +14,13 @@ BUILT = Path(__file__).parents[2] / "src/headwater/server/page/index.html"
 expect.set_options(timeout=SAFETY_MS)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
     with sync_playwright() as playwright:
         yield playwright
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(playwright: Playwright) -> Iterator[Browser]:
     assert BUILT.exists(), "the page is not built: make page"
     browser = find_browser(playwright)
@@ -33,7 +33,7 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def simulator_url() -> Iterator[str]:
     with open_simulator() as url:
         yield url

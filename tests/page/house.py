@@ -22,6 +22,7 @@ SAFETY_MS: Final = 45_000
 """No test waits longer for anything. It is no measure of anything."""
 MODELS: Final = {
     "slow": "sim/tokens-4000@40",
+    "brisk": "sim/tokens-4000@200",
     "quick": "sim/tokens-30",
     "steady": "sim/tokens-150@50",
     "torn": "sim/tokens-50@200,cut-after-12",
@@ -30,6 +31,8 @@ MODELS: Final = {
     "long": "sim/tokens-20000",
     "thinker": "sim/think-40,tokens-20@100",
     "echo": "sim/echo",
+    "paced": "sim/echo@300",
+    "scripted": "scripted",
 }
 
 
@@ -110,6 +113,12 @@ class House:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return msgspec.json.decode(answer.read())
 
+    def log(self, run_id: str) -> list[Any]:
+        """The events of a run that has ended."""
+        with urllib.request.urlopen(f"{self.url}/api/runs/{run_id}/events", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        return [msgspec.json.decode(line[6:]) for line in lines if line.startswith("data: ")]
+
     def messages(self, session_id: str) -> list[Any]:
         found: list[Any] = self.get(f"/api/sessions/{session_id}/messages")["items"]
         return found
@@ -133,8 +142,9 @@ class House:
 
 
 @contextmanager
-def open_simulator() -> Iterator[str]:
-    with start("simulate", "--port", "0") as process:
+def open_simulator(script: Path | None = None) -> Iterator[str]:
+    given = () if script is None else (str(script),)
+    with start("simulate", *given, "--port", "0") as process:
         assert process.stdout is not None
         found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
         assert found

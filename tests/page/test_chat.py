@@ -116,7 +116,7 @@ def test_images_by_paste_and_by_drop(tab: Tab) -> None:
     code = base64.b64encode(PIXEL).decode()
     tab.page.evaluate(script, [".composer textarea", "paste", code])
     expect(tab.page.get_by_alt_text("Attachment 1")).to_be_visible()
-    tab.page.evaluate(script, [".composer", "drop", code])
+    tab.page.evaluate(script, [".thread", "drop", code])
     expect(tab.page.get_by_alt_text("Attachment 2")).to_be_visible()
     tab.page.get_by_role("button", name="Remove attachment 2").click()
     expect(tab.page.locator(".thumb")).to_have_count(1)
@@ -244,10 +244,9 @@ def test_a_call_that_was_cut_is_shown_as_not_run(tab: Tab) -> None:
 
 
 def test_the_reader_stays_where_they_scrolled_to(tab: Tab) -> None:
-    tab.house.said("demo/echo", "x")
     tab.ask("\n\n".join(f"Line {n}" for n in range(60)), "echo")
     tab.wait_for_end()
-    tab.ask("Go", "slow")
+    tab.ask("Go", "brisk")
     tab.wait_for_words(5)
     thread = tab.page.locator(".thread")
     assert thread.evaluate("box => box.scrollHeight - box.scrollTop - box.clientHeight") < 50

@@ -46,6 +46,9 @@ const marked = new Marked({
       // It may be wider than the message; the keyboard has to reach what is scrolled.
       return `<div class="table" tabindex="0" role="group" aria-label="Table"><table><thead>${head}</thead><tbody>${rows.join("")}</tbody></table></div>`;
     },
+    listitem(item: Tokens.ListItem): string {
+      return `<li${item.task ? ' class="task"' : ""}>${this.parser.parse(item.tokens)}</li>`;
+    },
     checkbox({ checked }: Tokens.Checkbox): string {
       return checked ? "☑ " : "☐ ";
     },

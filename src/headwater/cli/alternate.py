@@ -1,7 +1,6 @@
 """A second screen for what is only looked at while it goes on. What was there before comes back when it is left."""
 
 import os
-import shutil
 import sys
 from typing import Final
 
@@ -10,6 +9,15 @@ _LEAVE: Final = "\x1b[?25h\x1b[?1049l"
 # Terminals that know it show the whole change at once; others ignore it.
 _BEGIN: Final = "\x1b[?2026h\x1b[H"
 _END: Final = "\x1b[J\x1b[?2026l"
+
+
+def window_size(file: int) -> os.terminal_size:
+    """As it is this moment. Not by `shutil`, which believes a `COLUMNS` that was true once."""
+    try:
+        size = os.get_terminal_size(file)
+    except OSError:
+        size = os.terminal_size((0, 0))
+    return size if size.columns and size.lines else os.terminal_size((80, 24))
 
 
 class Alternate:
@@ -22,12 +30,12 @@ class Alternate:
 
     @property
     def columns(self) -> int:
-        return shutil.get_terminal_size().columns
+        return window_size(sys.stdout.fileno()).columns
 
     @property
     def room(self) -> int:
         """Lines, above the one at the foot."""
-        return max(1, shutil.get_terminal_size().lines - 1)
+        return max(1, window_size(sys.stdout.fileno()).lines - 1)
 
     def draw(self, lines: list[str], foot: str) -> None:
         """All of it, from the top. No line may be wider than the screen."""

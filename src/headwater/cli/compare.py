@@ -21,7 +21,9 @@ def compare(
         typer.Option("--model", "-m", help="Two or more; repeat it for each.", autocompletion=complete_model),
     ],
     system: Annotated[str | None, typer.Option("--system", "-s", help="Instructions for all of them.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One event a line, with its `run_id` and `model`.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One event a line, with its `run_id` and whom it was `asked`.")
+    ] = False,
     plain: Annotated[bool, typer.Option("--plain", help="One after the other, also on a terminal.")] = False,
     server: ServerOption = None,
     key: KeyOption = None,

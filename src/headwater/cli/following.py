@@ -14,7 +14,7 @@ import msgspec
 from headwater.accumulate import Accumulator
 from headwater.cli.reach import Reached
 from headwater.cli.showing import Showing
-from headwater.client import ApiError, FollowError
+from headwater.client import ApiError, Client, FollowError
 from headwater.events import Completed, Failed, Incomplete, Interrupted, Outcome, RunEnded, Stopped
 
 _STOP_WAIT_S = 30.0
@@ -28,6 +28,10 @@ class LeftByCtrlC(Exception):
     """A second time."""
 
 
+class _Moved(Exception):
+    """The run is at another address now."""
+
+
 class Following:
     """`run` it once."""
 
@@ -36,6 +40,7 @@ class Following:
         self._run_id = run_id
         self._showing = showing
         self._fold = Accumulator()
+        self._cursor = -1
         self._stopping = False
         self._left: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -90,17 +95,31 @@ class Following:
     # ----------------------------------------------------------------- at work
 
     async def _read(self) -> Outcome:
-        try:
-            async with aclosing(self._server.client.follow(self._run_id, on_lost=self._showing.lost)) as entries:
-                async for entry in entries:
-                    self._fold.apply(entry.event)
-                    self._showing.entry(entry)
-                    if isinstance(entry.event, RunEnded):
-                        return entry.event.outcome
-        except FollowError as error:
-            if error.status != 410:
-                raise
+        while True:
+            try:
+                return await self._read_from(self._server.client)
+            except _Moved:
+                continue
+            except FollowError as error:
+                if error.status != 410:
+                    raise
+                return await self._known()
+
+    async def _read_from(self, client: Client) -> Outcome:
+        async with aclosing(client.follow(self._run_id, self._cursor, self._on_lost)) as entries:
+            async for entry in entries:
+                self._cursor = entry.seq
+                self._fold.apply(entry.event)
+                self._showing.entry(entry)
+                if isinstance(entry.event, RunEnded):
+                    return entry.event.outcome
         return await self._known()
+
+    def _on_lost(self, why: str) -> None:
+        self._showing.lost(why)
+        # A server that was started again may be at another port.
+        if self._server.move():
+            raise _Moved
 
     async def _known(self) -> Outcome:
         """Its log is no longer kept: what is known of it, all at once."""

@@ -5,12 +5,12 @@ whatever a resize does to the lines above it, the footer can be taken away from 
 """
 
 import os
-import shutil
 import sys
 from typing import Final
 
 from rich.text import Text
 
+from headwater.cli.alternate import window_size
 from headwater.cli.paint import Painter
 from headwater.cli.table import cut
 
@@ -23,13 +23,14 @@ _CLEAR_BELOW: Final = "\x1b[J"
 
 
 class Live:
-    def __init__(self) -> None:
+    def __init__(self, file: int | None = None) -> None:
+        """`file` is the terminal; stdout, if none is given."""
+        self._file = sys.stdout.fileno() if file is None else file
         self._tail: list[str] = []
         self._tail_rows = 0
         self._foot: list[str] = []
-        self._size = shutil.get_terminal_size()
+        self._size = window_size(self._file)
         self.painter = Painter(self._size.columns)
-        self._file = sys.stdout.fileno()
 
     def open(self) -> None:
         sys.stdout.flush()
@@ -43,7 +44,7 @@ class Live:
 
     def resized(self) -> bool:
         """Whether it was. If so, the tail stands as it is, and what comes next is drawn below it."""
-        size = shutil.get_terminal_size()
+        size = window_size(self._file)
         if size == self._size:
             return False
         self._size = size
@@ -57,7 +58,7 @@ class Live:
         lines = [self.painter.written(line) for line in (*final, *tail)]
         feet = [self.painter.dim(cut(line, self._size.columns - 1)) for line in foot]
         same = _common(self._tail, lines)
-        if same == len(lines) == len(self._tail) and feet == self._foot:
+        if not final and same == len(lines) == len(self._tail) and feet == self._foot:
             return
         kept_rows = self._rows_of_first(same, final, tail)
         up = self._tail_rows - kept_rows

@@ -81,7 +81,7 @@ class Comparison:
     async def as_json(self) -> int:
         def show(pane: Pane, entry: Entry) -> None:
             event = json.loads(encode_entry(entry))
-            print(json.dumps({"run_id": pane.run_id, "model": pane.model, **event}, ensure_ascii=False), flush=True)
+            print(json.dumps({"run_id": pane.run_id, "asked": pane.model, **event}, ensure_ascii=False), flush=True)
 
         return await self._followed(show)
 

@@ -51,14 +51,21 @@ class NoServer(Exception):
 class Reached:
     """A server, and a client of it."""
 
-    def __init__(self, client: "Client", embedded: bool) -> None:
+    def __init__(self, client: "Client", *, embedded: bool, database: Path | None = None) -> None:
         self.client = client
         self.embedded = embedded
         """It is in this process, and goes with it."""
+        self._database = database
+        """By which it was found."""
 
-    @property
-    def words(self) -> str:
-        return "a server of its own" if self.embedded else self.client.url
+    def move(self) -> bool:
+        """Whether another server has the database by now; if so, it is the one that is asked from now on."""
+        url = None if self._database is None else holder_of(self._database)
+        if url is None or "://" not in url or _nearby(url).rstrip("/") == self.client.url:
+            return False
+        self.client.close()
+        self.client = _client(_nearby(url), self.client.key)
+        return True
 
 
 def holder_of(database: Path) -> str | None:
@@ -100,18 +107,20 @@ async def reached(where: Where) -> AsyncIterator[Reached]:
 @asynccontextmanager
 async def reached_if_running(where: Where) -> AsyncIterator[Reached | None]:
     """None: there is none, and the database is free. Raises `NoServer`."""
+    database: Path | None = None
     if where.server is not None:
         url: str | None = where.server if "://" in where.server else f"http://{where.server}"
     else:
         settings = load_or_exit(where.file).settings
         scheme, _, path = settings.store.url.reveal().partition(":")
-        url = holder_of(Path(path)) if scheme == "sqlite" else await _answering(settings)
+        database = Path(path) if scheme == "sqlite" else None
+        url = await _answering(settings) if database is None else holder_of(database)
         if url is not None and "://" not in url:
             raise NoServer(f"{path} is in use by {url}.")
     if url is None:
         yield None
         return
-    server = await _remote(_nearby(url), where.key)
+    server = Reached(await _remote(_nearby(url), where.key), embedded=False, database=database)
     try:
         yield server
     finally:
@@ -162,7 +171,7 @@ def _client(url: str, key: str | None) -> "Client":
         exits.leave(f"--server {url}: {error}.")
 
 
-async def _remote(url: str, key: str | None) -> Reached:
+async def _remote(url: str, key: str | None) -> "Client":
     from headwater.client import ApiError
 
     client = _client(url, key)
@@ -173,7 +182,7 @@ async def _remote(url: str, key: str | None) -> Reached:
         if error.status is not None:
             raise NoServer(f"What answers at {url} is not Headwater, or is not well: {error.message}") from None
         raise NoServer(error.message) from None
-    return Reached(client, embedded=False)
+    return client
 
 
 async def _answering(settings: "Settings") -> str | None:

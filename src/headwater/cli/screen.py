@@ -31,6 +31,8 @@ from headwater.events import (
 
 _FRAME_S: Final = 0.04
 _TICK_S: Final = 0.5
+_STILL_S: Final = 0.3
+"""After a resize nothing is drawn for so long: an edge that is dragged brings many, and some are told of late."""
 _SPINNER: Final = "⠋⠙⠸⠴⠦⠇"
 _HINT: Final = "Ctrl-C stops · /detach leaves it going"
 
@@ -62,6 +64,7 @@ class Screen:
         self._run_began_s = self._began_s
         self._frame: asyncio.TimerHandle | None = None
         self._cost_s = 0.0
+        self._still_until_s = 0.0
 
     def begin(self, actions: Actions) -> None:
         """Inside the event loop."""
@@ -147,7 +150,10 @@ class Screen:
 
     def _finish_flow(self) -> None:
         if self._flow is not None:
+            self._stand_if_resized()
             self._final += self._flow.finish(self._live.painter)
+            # At once: what is to be printed takes the place of the tail, and that may stand by the next frame.
+            self._live.draw(self._take_final(), [], self._foot())
         self._flow = self._flow_kind = None
         self._tail = []
         for remark in self._remarks:
@@ -185,6 +191,11 @@ class Screen:
     def _draw(self) -> None:
         self._frame = None
         began_s = time.monotonic()
+        # The signal may be on its way, and the lines may have moved already.
+        self._stand_if_resized()
+        if began_s < self._still_until_s:
+            self._schedule(_STILL_S)
+            return
         foot = self._foot()
         if self._flow is not None:
             final, self._tail = self._flow.frame(self._live.painter, lambda lines: self._live.fits(lines, len(foot)))
@@ -194,10 +205,14 @@ class Screen:
         self._schedule(_TICK_S)
 
     def _on_resize(self) -> None:
+        self._stand_if_resized()
+        self._schedule()
+
+    def _stand_if_resized(self) -> None:
         if self._live.resized() and self._flow is not None:
             self._flow.stand(self._tail)
             self._tail = []
-        self._schedule(0.0)
+            self._still_until_s = time.monotonic() + _STILL_S
 
     def _foot(self) -> list[str]:
         now_s = time.monotonic()

@@ -102,7 +102,8 @@ def _check_keys(settings: Settings, problems: Problems) -> None:
 def _check_workers(settings: Settings, problems: Problems) -> None:
     scheme = settings.store.url.reveal().partition(":")[0]
     if settings.server.workers > 1 and scheme not in ("postgresql", "postgres"):
-        what = f"{settings.server.workers} processes can't share a {quoted(f'{scheme}:')} store."
+        # Not what it is: a key may have been written there.
+        what = f"{settings.server.workers} processes can't share a store that is no Postgres."
         problems.add(("server", "workers"), what, "Set store.url to a postgresql://… (docs/scaling.md), or take one.")
 
 

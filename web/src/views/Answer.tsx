@@ -2,15 +2,15 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
-import { endingText, isWhole, toneOf } from "../endings";
 import { isActive, partsOf, type Shown, type Words } from "../fold";
 import { go, paths } from "../router";
 import type { LiveRun } from "../runs";
 import type { OpenSession } from "../session";
 import { fail, models, say } from "../state";
 import { duration } from "../when";
-import type { Item, MessageItem, Outcome } from "../wire";
+import type { Item, MessageItem } from "../wire";
 import { Branches } from "./Branches";
+import { Ending, isEnding } from "./Ending";
 import { Figures } from "./Figures";
 import { Icon } from "./Icon";
 import { copyText, Markdown } from "./Markdown";
@@ -51,11 +51,18 @@ export function Answer({ session, runId, messages, notices, run, askedId, last }
         <span class="model">{model}</span>
         {by && !sameModel(by, model) && <span class="by">answered by {by}</span>}
         {first?.continues && <span class="by">continued</span>}
+        {live && <TruthButton runId={runId} />}
       </header>
       <div class="parts">
         {parts.map((part, n) => (
           <PartView key={n} part={part} runId={runId} live={live} growing={live && n === parts.length - 1} />
         ))}
+        {!fold &&
+          notices.map((item) =>
+            item.kind === "notice" && !isEnding(item) ? (
+              <Remark key={item.id} code={item.code} text={item.text} />
+            ) : null,
+          )}
         {live && <Waiting run={run!} stopping={session.stopping.value} />}
       </div>
       {!live && (
@@ -69,9 +76,7 @@ export function Answer({ session, runId, messages, notices, run, askedId, last }
           last={last}
         />
       )}
-      {!live && (
-        <Actions session={session} runId={runId} messages={messages} text={textOf(parts)} outcome={outcome} />
-      )}
+      {!live && <Actions session={session} runId={runId} messages={messages} text={textOf(parts)} />}
     </article>
   );
 }
@@ -104,13 +109,19 @@ export function PartView({
     case "call":
       return <ToolCard call={part} runId={runId} live={live} />;
     case "remark":
-      return (
-        <p class="remark">
-          <Icon name="warn" size={15} />
-          {part.text}
-        </p>
-      );
+      return <Remark code={part.code} text={part.text} />;
   }
+}
+
+/** What was not done is a warning; the rest is good to know. */
+function Remark({ code, text }: { code: string; text: string }) {
+  const loud = code === "tool_call_dropped";
+  return (
+    <p class={loud ? "remark" : "remark calm"}>
+      {loud && <Icon name="warn" size={15} />}
+      {text}
+    </p>
+  );
 }
 
 function Thought({ part, growing, runId }: { part: Words; growing: boolean; runId: string }) {
@@ -174,69 +185,14 @@ export function Waiting({ run, stopping }: { run: LiveRun; stopping: boolean }) 
   );
 }
 
-interface EndingProps {
-  session: OpenSession;
-  runId: string;
-  outcome: Outcome | null;
-  notices: Item[];
-  askedId: string | null;
-  first: MessageItem | undefined;
-  last: boolean;
-}
-
-/** How it ended, if that was not the end that one hopes for; and the way on. */
-function Ending({ session, runId, outcome, notices, askedId, first, last }: EndingProps) {
-  if (isWhole(outcome)) return null;
-  const dropped = notices.filter((item) => item.kind === "notice" && item.code === "tool_call_dropped");
-  const own = notices.find((item) => item.kind === "notice" && item.code !== "tool_call_dropped");
-  const text = outcome ? endingText(outcome) : own?.kind === "notice" ? own.text : "";
-  if (!text && !dropped.length) return null;
-  const again = first?.id ?? askedId;
-  return (
-    <>
-      {dropped.map((item) => (
-        <p class="remark" key={item.id}>
-          <Icon name="warn" size={15} />
-          {item.kind === "notice" ? item.text : ""}
-        </p>
-      ))}
-      {text && (
-        <div
-          class={`ending ${outcome ? toneOf(outcome) : own?.kind === "notice" && own.code === "stopped" ? "calm" : "bad"}`}
-        >
-          <span class="ending-text">
-            {first && <b>Partial.</b>} {text}
-            {first && <span class="kept"> Every word that arrived is kept.</span>}
-          </span>
-          {last && (
-            <span class="ending-actions">
-              {first && (
-                <button type="button" class="button small primary" onClick={() => void session.goOn(runId)}>
-                  <Icon name="forward" size={14} /> Continue
-                </button>
-              )}
-              {again && (
-                <button type="button" class="button small" onClick={() => void session.retry(again)}>
-                  <Icon name="retry" size={14} /> Retry
-                </button>
-              )}
-            </span>
-          )}
-        </div>
-      )}
-    </>
-  );
-}
-
 interface ActionsProps {
   session: OpenSession;
   runId: string;
   messages: MessageItem[];
   text: string;
-  outcome: Outcome | null;
 }
 
-function Actions({ session, runId, messages, text, outcome }: ActionsProps) {
+function Actions({ session, runId, messages, text }: ActionsProps) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
     if (!copied) return;
@@ -293,7 +249,7 @@ function Actions({ session, runId, messages, text, outcome }: ActionsProps) {
         <Icon name="branch" size={16} />
       </button>
       <TruthButton runId={runId} />
-      <Figures sessionId={session.id} runId={runId} messages={messages} outcome={outcome} />
+      <Figures session={session} runId={runId} messages={messages} />
     </footer>
   );
 }

@@ -91,6 +91,22 @@ export function Composer(props: Props) {
       }
     }
   };
+  // Anywhere: what is dropped beside the composer would else be opened by the browser, in place of the page.
+  useEffect(() => {
+    const over = (event: DragEvent) => {
+      if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+    };
+    const drop = (event: DragEvent) => {
+      over(event);
+      void attach(event.dataTransfer?.files ?? []);
+    };
+    document.addEventListener("dragover", over);
+    document.addEventListener("drop", drop);
+    return () => {
+      document.removeEventListener("dragover", over);
+      document.removeEventListener("drop", drop);
+    };
+  }, [place]);
   const onKeyDown = (event: KeyboardEvent) => {
     // 229: what some browsers say instead of `isComposing`.
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
@@ -104,11 +120,6 @@ export function Composer(props: Props) {
       onSubmit={(event) => {
         event.preventDefault();
         void submit(busy ? "queue" : "reject");
-      }}
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={(event) => {
-        event.preventDefault();
-        void attach(event.dataTransfer?.files ?? []);
       }}
     >
       {(draft.images.length > 0 || uploading > 0) && (

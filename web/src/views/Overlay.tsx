@@ -159,10 +159,13 @@ export function Dialog({ title, close, children, class: name }: DialogProps) {
   useEffect(() => {
     const release = overlay();
     const dialog = ref.current!;
+    const before = document.activeElement;
     dialog.showModal();
     return () => {
       release();
       dialog.close();
+      // The browser gives the focus back only while the dialog is still there.
+      if (before instanceof HTMLElement) before.focus();
     };
   }, []);
   return (

@@ -2,9 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { api } from "../api";
+import { imagesOf, moved, reordered, without } from "../queue";
 import type { OpenSession } from "../session";
 import { fail } from "../state";
-import type { ImageIn, Queue, QueueItem } from "../wire";
+import type { Queue, QueueItem } from "../wire";
 import { Icon } from "./Icon";
 
 export function QueueList({ session }: { session: OpenSession }) {
@@ -20,10 +21,9 @@ export function QueueList({ session }: { session: OpenSession }) {
       void session.load();
     }
   };
-  const ids = queue.items.map((item) => item.run.id);
   const move = (from: number, to: number) => {
-    const order = [...ids];
-    order.splice(to, 0, ...order.splice(from, 1));
+    const order = moved(queue, from, to);
+    session.queue.value = reordered(queue, order);
     void change(() => api.changeQueue(session.id, { order }));
   };
   return (
@@ -49,7 +49,7 @@ export function QueueList({ session }: { session: OpenSession }) {
             key={item.run.id}
             item={item}
             up={n > 0 ? () => move(n, n - 1) : null}
-            down={n < ids.length - 1 ? () => move(n, n + 1) : null}
+            down={n < queue.items.length - 1 ? () => move(n, n + 1) : null}
             edit={(content) =>
               void change(() =>
                 api.changeQueue(session.id, {
@@ -59,6 +59,7 @@ export function QueueList({ session }: { session: OpenSession }) {
             }
             remove={() =>
               void change(async () => {
+                session.queue.value = without(queue, item.run.id);
                 await api.unqueue(session.id, item.run.id);
                 return undefined;
               })
@@ -67,12 +68,6 @@ export function QueueList({ session }: { session: OpenSession }) {
         ))}
       </ol>
     </section>
-  );
-}
-
-function imagesOf(item: QueueItem): ImageIn[] {
-  return item.parts.flatMap((part) =>
-    part.type === "image" && part.blob ? [{ type: "image", blob: part.blob }] : [],
   );
 }
 

@@ -14,6 +14,7 @@ export function Thread({ session }: { session: OpenSession }) {
   const scroller = useRef<HTMLDivElement>(null);
   const inner = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
+  const top = useRef(0);
   const [away, setAway] = useState(false);
   const run = session.run.value;
   const pending = session.pending.value;
@@ -51,8 +52,10 @@ export function Thread({ session }: { session: OpenSession }) {
   const onScroll = () => {
     const box = scroller.current!;
     const near = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX;
-    stuck.current = near;
-    setAway(!near);
+    // Only who goes up leaves: what came meanwhile makes the end further away, too.
+    if (near || box.scrollTop < top.current) stuck.current = near;
+    top.current = box.scrollTop;
+    setAway(!stuck.current);
   };
   return (
     <div class="thread-place">

@@ -82,10 +82,12 @@ class Stdio:
         finally:
             for stream in (heard, hearing, saying, said):
                 stream.close()
-            await _end(process)
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            try:
+                await _end(process)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _read(
         self, process: asyncio.subprocess.Process, heard: MemoryObjectSendStream[SessionMessage | Exception]
@@ -139,22 +141,28 @@ class Stdio:
 async def _end(process: asyncio.subprocess.Process) -> None:
     """By closing its input, as the protocol wants it; then less politely, and all that it has started."""
     assert process.stdin is not None
-    with contextlib.suppress(OSError):
-        process.stdin.close()
-    await _gone(process)
-    for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
-        # Also if it is gone: what it has left behind may not be.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if os.name == "posix":
-                os.killpg(process.pid, number)
-            else:  # pragma: no cover - Windows
-                process.kill()
+    try:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        await _gone(process)
+        _signal(process, signal.SIGTERM)
         if process.returncode is None:
             await _gone(process)
-    # Somebody who inherited a pipe may keep it open: the transport would stay, and nothing public closes it.
-    transport = getattr(process, "_transport", None)
-    if transport is not None:
-        transport.close()
+    finally:
+        # Also if nobody has the time to wait, and if it is gone: what it has left behind may not be.
+        _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+        # Somebody who inherited a pipe may keep it open: the transport would stay, and nothing public closes it.
+        transport = getattr(process, "_transport", None)
+        if transport is not None:
+            transport.close()
+
+
+def _signal(process: asyncio.subprocess.Process, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if os.name == "posix":
+            os.killpg(process.pid, number)
+        else:  # pragma: no cover - Windows
+            process.kill()
 
 
 async def _gone(process: asyncio.subprocess.Process) -> None:

@@ -159,3 +159,26 @@ class ApprovalsTests:
         assert await store.approve(OWNER, run.id, YES) == YES
         assert await store.claim(run.id) is not None
         assert await store.approvals(run.id) == (YES,)
+
+    async def test_an_answer_makes_a_run_that_waits_ready_for_any_worker(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run, silent = [(await started(store)).run for _ in range(2)]
+        for one in (run, silent):
+            assert await store.release(one.id, backend.clock.unix_s() + 100, ["call_1"])
+        assert await store.ready() == ()
+        await store.approve(OWNER, run.id, YES)
+        # As another worker, or the next one, sees it.
+        other = await backend.worker()
+        assert [found.id for found in await other.ready()] == [run.id]
+        assert await other.claim(run.id) is not None
+        assert await other.ready() == ()
+
+    async def test_an_answer_that_came_before_it_began_to_wait_is_not_slept_over(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run, other = [(await started(store)).run for _ in range(2)]
+        for one in (run, other):
+            await store.approve(OWNER, one.id, YES)
+        assert await store.release(run.id, backend.clock.unix_s() + 100, ["call_1"])
+        # This one was answered, and waits for another now.
+        assert await store.release(other.id, backend.clock.unix_s() + 100, ["call_2"])
+        assert [found.id for found in await store.ready()] == [run.id]

@@ -1,10 +1,10 @@
 /** The log itself, event by event, to read and to copy. Only the rows in sight are made: a log may have 20,000. */
 
 import { useMemo, useRef, useState } from "preact/hooks";
+import { clock } from "../../when";
 import type { LogEvent } from "../../wire";
 import { Icon } from "../Icon";
 import { CopyButton } from "../Markdown";
-import { clock } from "./Moments";
 
 const ROW_PX = 26;
 const SEEN_PX = 312;
@@ -132,14 +132,14 @@ function Events({ runId, events, count, show }: Props) {
   );
 }
 
-/** As it stands in the log: whose it is, is not a part of it. */
-function raw({ run_id: _, ...event }: LogEvent): string {
-  return JSON.stringify(event);
+/** As it stands in the log: there, only the first says whose they are. */
+function raw({ run_id, ...event }: LogEvent): string {
+  return JSON.stringify(event.type === "started" ? { ...event, run_id } : event);
 }
 
 function rest(event: LogEvent): string {
-  const { run_id: _, seq: __, t: ___, type: ____, ...other } = event as LogEvent & Record<string, unknown>;
   if (TOKENS.has(event.type) && "text" in event) return JSON.stringify(event.text);
+  const { seq: _, t: __, type: ___, ...other } = JSON.parse(raw(event)) as Record<string, unknown>;
   const text = JSON.stringify(other);
   return text === "{}" ? "" : text.slice(0, 300);
 }

@@ -1,0 +1,243 @@
+"""Several models side by side (C80–C82): each stopped on its own, each saying how it ended, one to go on with."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+
+from tests.page.axe import violations
+from tests.page.house import SAFETY_MS, House, Tab, eventually, tokens
+
+LINGER_S = 2.0
+
+
+def panes_of(tab: Tab) -> Locator:
+    return tab.page.locator(".pane")
+
+
+def pane_of(tab: Tab, model: str) -> Locator:
+    return tab.page.get_by_role("region", name=model, exact=True)
+
+
+def words(pane: Locator) -> str:
+    return " ".join(" ".join(pane.locator(".md").all_inner_texts()).split())
+
+
+def compare(tab: Tab, *models: str, content: str = "Go") -> Tab:
+    """As somebody does it who chooses them one by one."""
+    tab.open("#/compare")
+    page = tab.page
+    expect(page.get_by_role("button", name=re.compile("^Model 2:"))).to_be_visible()
+    for number, model in enumerate(models, 1):
+        chosen = page.get_by_role("button", name=re.compile(f"^Model {number}:"))
+        (chosen if chosen.count() else page.get_by_role("button", name="Add: Add a model")).click()
+        page.get_by_role("option", name=model, exact=True).click()
+    for _ in range(len(models), page.locator(".chosen > li:not(.add)").count()):
+        page.locator(".chosen > li:not(.add)").last.get_by_role("button", name=re.compile("^Remove")).click()
+    return tab.ask(content)
+
+
+def group_of(tab: Tab) -> str:
+    expect(tab.page).to_have_url(re.compile("#/compare/grp_"))
+    return tab.page.url.rpartition("/")[2]
+
+
+def test_of_eight_panes_one_is_stopped_and_the_others_go_on(tab: Tab, house: House) -> None:
+    """C80, C82."""
+    before = len(house.upstream_requests("slow"))
+
+    def upstreams_open() -> list[bool]:
+        return [one["ending"] is None for one in house.upstream_requests("slow")[before:]]
+
+    group = house.post("/api/groups", {"models": ["slow"] * 8, "content": "Go"})
+    opened: list[str] = []
+    tab.page.on("request", lambda request: opened.append(request.url) if "/events" in request.url else None)
+    tab.open(f"#/compare/{group['id']}")
+    panes = panes_of(tab)
+    expect(panes).to_have_count(8)
+    for n in range(8):
+        expect(panes.nth(n)).to_contain_text("t9 ")
+    # All of them on the page's own connection.
+    assert {url.partition("?")[0] for url in opened} == {f"{house.url}/api/events"}
+    assert opened[-1].count("run_") == 8
+    panes.nth(2).get_by_role("button", name="Stop slow").click()
+    expect(panes.nth(2).locator(".badge")).to_have_text("Stopped")
+    # It is the one upstream connection that is closed.
+    eventually(lambda: sorted(upstreams_open()) == [False] + [True] * 7)
+    stopped = words(panes.nth(2))
+    for n in (0, 1, 3, 4, 5, 6, 7):
+        expect(panes.nth(n)).to_contain_text(f"t{words(panes.nth(n)).count('t') + 20} ")
+        expect(panes.nth(n).locator(".badge")).to_have_text("Answering…")
+    assert words(panes.nth(2)) == stopped
+    [_, answer, notice] = house.messages(group["panes"][2]["session_id"])
+    assert " ".join(answer["content"].split()) == stopped
+    assert (answer["status"], notice["code"]) == ("partial", "stopped")
+    assert sorted(upstreams_open()) == [False] + [True] * 7
+    tab.page.get_by_role("button", name="Stop all").first.click()
+    for n in range(8):
+        expect(panes.nth(n).locator(".badge")).to_have_text("Stopped")
+    expect(tab.page.get_by_role("button", name="Stop all")).to_have_count(0)
+
+
+def finished(tab: Tab) -> list[str]:
+    """The panes that were called complete at any moment since the page was loaded."""
+    found: list[str] = tab.page.evaluate("[...(globalThis.__finished ?? [])]")
+    return found
+
+
+def test_what_failed_was_cut_or_was_stopped_is_never_shown_as_finished(tab: Tab) -> None:
+    """C81: not at the end, and at no moment before it."""
+    tab.page.add_init_script(
+        """new MutationObserver(() => {
+            for (const pane of document.querySelectorAll('.pane')) {
+                if (pane.querySelector('.badge')?.textContent.includes('Completed')) {
+                    (globalThis.__finished ??= new Set()).add(pane.ariaLabel);
+                }
+            }
+        }).observe(document, {subtree: true, childList: true, characterData: true});"""
+    )
+    tab.page.reload()
+    compare(tab, "torn", "quick", "slow", "silent")
+    expect(pane_of(tab, "torn").locator(".badge")).to_have_text("Failed")
+    expect(pane_of(tab, "torn")).to_contain_text("closed the connection before the answer was complete")
+    expect(pane_of(tab, "torn").get_by_role("button", name="Continue")).to_be_visible()
+    assert words(pane_of(tab, "torn")) == tokens(12)
+    expect(pane_of(tab, "quick").locator(".badge")).to_have_text("Completed")
+    for model in ("slow", "silent"):
+        pane_of(tab, model).get_by_role("button", name=f"Stop {model}").click()
+        expect(pane_of(tab, model).locator(".badge")).to_have_text("Stopped")
+    # What came before it is not forgotten when something else is said.
+    tab.ask("More")
+    expect(pane_of(tab, "torn").locator(".ending")).to_have_count(2)
+    tab.page.get_by_role("button", name="Stop all").first.click()
+    expect(pane_of(tab, "slow").locator(".badge")).to_have_text("Stopped")
+    assert finished(tab) == ["quick"]
+    # The same after a reload: the link opens the same comparison.
+    tab.page.reload()
+    badges = tab.page.locator(".pane .badge")
+    expect(badges).to_have_text(["Failed", "Completed", "Stopped", "Stopped"])
+    assert finished(tab) == ["quick"]
+    # What is not known is not 0.
+    assert pane_of(tab, "silent").locator("dd").all_inner_texts() == ["–\nunknown"] * 3
+    assert pane_of(tab, "quick").locator("dd").last.inner_text() == "30"
+    assert pane_of(tab, "slow").locator("dd").last.inner_text().startswith("~")
+
+
+def test_follow_up_swap_retry_copy_and_pick(tab: Tab, context: BrowserContext, house: House) -> None:
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    compare(tab, "echo", "quick", "demo/echo", content="First words")
+    page = tab.page
+    for model, said in (("echo", "First words"), ("quick", tokens(30)), ("demo/echo", "First words")):
+        expect(pane_of(tab, model).locator(".badge")).to_have_text("Completed")
+        assert words(pane_of(tab, model)) == said
+    # To all of them.
+    tab.ask("Second words")
+    expect(page.locator(".pane-answer")).to_have_count(6)
+    expect(page.locator(".pane .badge")).to_have_text(["Completed"] * 3)
+    assert words(pane_of(tab, "echo").locator(".pane-answer").last) == "Second words"
+    # Another model in its place: it answers the last question, and the next.
+    pane_of(tab, "quick").get_by_role("button", name="Model of this pane: quick").click()
+    page.get_by_role("option", name="echo", exact=True).click()
+    expect(panes_of(tab).nth(1).locator(".pane-answer").last).to_have_text("Second words")
+    expect(panes_of(tab).nth(1)).to_have_attribute("aria-label", "echo")
+    pane_of(tab, "demo/echo").get_by_role("button", name="Answer again: demo/echo").click()
+    expect(pane_of(tab, "demo/echo").locator(".badge")).to_have_text("Completed")
+    group = house.get(f"/api/groups/{group_of(tab)}")
+    assert [pane["model"] for pane in group["panes"]] == ["echo", "echo", "demo/echo"]
+    assert {pane["run"]["on_disconnect"] for pane in group["panes"]} == {"cancel"}
+    panes_of(tab).nth(1).get_by_role("button", name="Copy answer of echo").click()
+    eventually(lambda: page.evaluate("navigator.clipboard.readText()") == "Second words", page.wait_for_timeout)
+    pane_of(tab, "demo/echo").get_by_role("button", name="Expand demo/echo").click()
+    expect(page.locator(".pane:visible")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(page.locator(".pane:visible")).to_have_count(3)
+    # It goes on as a conversation like any other, and only that one is in the list.
+    assert house.get("/api/sessions")["sessions"] == []
+    pane_of(tab, "demo/echo").get_by_role("button", name="Pick demo/echo").click()
+    assert tab.session_id == group["panes"][2]["session_id"]
+    expect(page.locator(".bubble")).to_have_text(["First words", "Second words"])
+    expect(page.locator(".entry")).to_have_count(1)
+    tab.ask("Third words")
+    expect(tab.answers).to_have_count(3)
+    expect(tab.answer.locator(".md")).to_have_text("Third words")
+
+
+def hide(page: Page) -> None:
+    page.evaluate(
+        """() => {
+            Object.defineProperty(document, 'hidden', {value: true, configurable: true});
+            document.dispatchEvent(new Event('visibilitychange'));
+        }"""
+    )
+
+
+@pytest.fixture
+def impatient(simulator_url: str, tmp_path: Path) -> Iterator[House]:
+    """It soon stops what nobody follows."""
+    house = House(tmp_path, simulator_url, f"[server]\nlinger_s = {LINGER_S}\n")
+    yield house
+    house.close()
+
+
+def test_a_comparison_goes_on_in_a_hidden_tab_and_ends_when_it_is_left(
+    context: BrowserContext, impatient: House
+) -> None:
+    """C41: its runs are stopped when nobody follows them, and a tab that shows them does."""
+    tab, house = Tab(context.new_page(), impatient), impatient
+    compare(tab, "slow", "silent")
+    expect(pane_of(tab, "slow")).to_contain_text("t9 ")
+    runs = [pane["run"]["id"] for pane in house.get(f"/api/groups/{group_of(tab)}")["panes"]]
+    hide(tab.page)
+    until = 40 * (LINGER_S + 2)
+    eventually(lambda: house.get(f"/api/runs/{runs[0]}")["text"].count("t") > until, tab.page.wait_for_timeout)
+    assert [house.get(f"/api/runs/{run_id}")["status"] for run_id in runs] == ["running", "running"]
+    tab.page.get_by_role("link", name="New chat").click()
+    for run_id in runs:
+        eventually(lambda run_id=run_id: house.get(f"/api/runs/{run_id}")["outcome"] is not None)  # type: ignore[misc]
+        assert house.get(f"/api/runs/{run_id}")["outcome"] == {"type": "stopped", "reason": "disconnect"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_and_a_phone_swipes(browser: Browser, house: House, scheme: str) -> None:
+    phone = scheme == "dark"
+    context = browser.new_context(
+        color_scheme="dark" if phone else "light",
+        reduced_motion="reduce",
+        viewport={"width": 390, "height": 844} if phone else {"width": 1280, "height": 800},
+        has_touch=phone,
+        is_mobile=phone,
+    )
+    context.set_default_timeout(SAFETY_MS)
+    tab = Tab(context.new_page(), house).open("#/compare")
+    page = tab.page
+    expect(page.locator(".chosen li").first).to_be_visible()
+    assert violations(page) == []
+    group = house.post("/api/groups", {"models": ["torn", "quick", "silent", "thinker"], "content": "Go"})
+    tab.open(f"#/compare/{group['id']}")
+    expect(pane_of(tab, "torn").locator(".badge")).to_have_text("Failed")
+    expect(pane_of(tab, "thinker").locator(".badge")).to_have_text("Completed")
+    assert violations(page) == []
+    sizes = panes_of(tab).evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().toJSON())")
+    scroller = page.locator(".panes")
+    if phone:
+        # One at a time, with a glimpse of the next, and the last is a few swipes away.
+        assert all(300 < size["width"] < 390 for size in sizes)
+        scroller.evaluate("(box) => box.scrollTo({left: box.scrollWidth, behavior: 'instant'})")
+        expect(pane_of(tab, "thinker")).to_be_in_viewport(ratio=0.95)
+        taps = page.locator(".pane-line button, .pane-head button").evaluate_all(
+            "(all) => all.map((one) => one.getBoundingClientRect().height)"
+        )
+        assert scroller.evaluate("(box) => getComputedStyle(box).scrollSnapType") == "x mandatory"
+        assert min(taps) >= 44
+    else:
+        # All of them on the screen, whole.
+        assert scroller.evaluate("(box) => box.scrollHeight <= box.clientHeight")
+        assert {size["top"] for size in sizes} == {min(size["top"] for size in sizes), max(s["top"] for s in sizes)}
+    context.close()
+
+
+def test_a_comparison_that_is_not_there_says_so(tab: Tab) -> None:
+    tab.open("#/compare/grp_none")
+    expect(tab.page.get_by_role("heading", name="There is no such comparison")).to_be_visible()

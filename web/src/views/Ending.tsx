@@ -1,0 +1,57 @@
+/** How an answer ended, if that was not the end that one hopes for; and the way on. */
+
+import { endingText, isWhole, toneOf } from "../endings";
+import type { OpenSession } from "../session";
+import type { Item, MessageItem, NoticeItem, Outcome } from "../wire";
+import { Icon } from "./Icon";
+
+const ENDINGS = new Set(["stopped", "failed", "interrupted", "incomplete"]);
+
+/** It tells of an ending, which is shown by itself. */
+export function isEnding(notice: NoticeItem): boolean {
+  return ENDINGS.has(notice.code);
+}
+
+interface Props {
+  session: OpenSession;
+  runId: string;
+  outcome: Outcome | null;
+  notices: Item[];
+  /** What was to be answered. */
+  askedId: string | null;
+  /** The first message of the answer, if anything of it was kept. */
+  first: MessageItem | undefined;
+  /** Nothing comes after it: it can be gone on with. */
+  last: boolean;
+}
+
+export function Ending({ session, runId, outcome, notices, askedId, first, last }: Props) {
+  if (isWhole(outcome)) return null;
+  const own = notices.find((item) => item.kind === "notice" && isEnding(item)) as NoticeItem | undefined;
+  const text = outcome ? endingText(outcome) : own?.text;
+  if (!text) return null;
+  const tone = outcome ? toneOf(outcome) : own?.code === "stopped" ? "calm" : "bad";
+  const again = first?.id ?? askedId;
+  return (
+    <div class={`ending ${tone}`}>
+      <span class="ending-text">
+        {first && <b>Partial.</b>} {text}
+        {first && <span class="kept"> Every word that arrived is kept.</span>}
+      </span>
+      {last && (
+        <span class="ending-actions">
+          {first && (
+            <button type="button" class="button small primary" onClick={() => void session.goOn(runId)}>
+              <Icon name="forward" size={14} /> Continue
+            </button>
+          )}
+          {again && (
+            <button type="button" class="button small" onClick={() => void session.retry(again)}>
+              <Icon name="retry" size={14} /> Retry
+            </button>
+          )}
+        </span>
+      )}
+    </div>
+  );
+}
