@@ -82,7 +82,6 @@ ENDINGS = [
     ("demo/flaky", "length after 3", exits.INCOMPLETE, "token limit. The 3 words that had come are kept"),
     ("demo/flaky", "close after 3", exits.FAILED, "Failed (upstream truncated)"),
     ("demo/flaky", "refuse", exits.FAILED, "was told to refuse this"),
-    ("demo/nobody", "?", exits.USAGE, "There is no model 'demo/nobody'"),
 ]
 
 
@@ -133,6 +132,8 @@ class TestExitCodes:
     def test_usage(self, house: House) -> None:
         assert house.run("chat", "--no-such-option")[0] == exits.USAGE
         assert house.run("attach", "run_none")[0] == exits.USAGE
+        # Refused by the server.
+        assert house.run("chat", "--session", "no such/id", "-m", "demo/echo", "?")[0] == exits.USAGE
         assert house.run("runs", "--server", "ftp://x")[0] == exits.USAGE
 
 

@@ -38,6 +38,10 @@ class Wire:
     def abort(self) -> None:
         self._writer.transport.abort()
 
+    async def request(self) -> None:
+        """Until another one has come."""
+        await self._reader.readuntil(b"\r\n\r\n")
+
     async def gone(self) -> None:
         """Until the client has left."""
         while await self._reader.read(1000):

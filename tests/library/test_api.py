@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from headwater.client import ApiError, Client, Persistence
-from tests.library.scripted import Answer, Server, Wire, refusal, serving
+from headwater.events import Completed, Event, RunEnded, TextDelta
+from tests.library.scripted import STREAM, Answer, Server, Wire, chunk, frame, refusal, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -98,6 +99,33 @@ async def test_a_connection_that_was_closed_meanwhile_is_no_failure() -> None:
         assert await client.ask("GET", "/1", attempts=1) == 1
         assert await client.ask("GET", "/2", attempts=1) == 2
         client.close()
+
+
+async def test_a_connection_is_used_again() -> None:
+    async def twice(wire: Wire) -> None:
+        await wire.send(json_answer(1))
+        await wire.request()
+        await wire.send(json_answer(2))
+        await wire.gone()
+
+    async with serving(twice) as server:
+        client = Client(server.url.partition("/api")[0], persistence=HURRIED)
+        assert [await client.ask("GET", f"/{n}", attempts=1) for n in (1, 2)] == [1, 2]
+        client.close()
+
+
+async def test_a_run_is_followed_and_a_loss_is_told() -> None:
+    log: list[Event] = [TextDelta("One "), TextDelta("two"), RunEnded(Completed())]
+    frames = [frame(seq, event) for seq, event in enumerate(log)]
+    lost: list[str] = []
+    async with serving(STREAM + chunk(frames[0]), STREAM + chunk(b"".join(frames[1:]))) as server:
+        client = Client(server.url.partition("/api")[0], persistence=HURRIED)
+        async with asyncio.timeout(20):
+            assert [entry.event async for entry in client.follow("run_1", on_lost=lost.append)] == log
+        client.close()
+        assert server.cursors == [None, "0"]
+        assert server.requests[0].startswith("GET /api/runs/run_1/events ")
+    assert lost == ["the connection was closed before the run had ended"]
 
 
 async def test_bytes_are_put_as_they_are() -> None:

@@ -32,6 +32,7 @@ MODELS: Final = {
     "thinker": "sim/think-40,tokens-20@100",
     "echo": "sim/echo",
     "paced": "sim/echo@300",
+    "scripted": "scripted",
 }
 
 
@@ -141,8 +142,9 @@ class House:
 
 
 @contextmanager
-def open_simulator() -> Iterator[str]:
-    with start("simulate", "--port", "0") as process:
+def open_simulator(script: Path | None = None) -> Iterator[str]:
+    given = () if script is None else (str(script),)
+    with start("simulate", *given, "--port", "0") as process:
         assert process.stdout is not None
         found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
         assert found

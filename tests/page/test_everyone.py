@@ -8,19 +8,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from tests.page.axe import violations
 from tests.page.house import SAFETY_MS, House, Tab
 
 ROOT = Path(__file__).parents[2]
-AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
 BUILT = ROOT / "src/headwater/server/page"
-
-
-def violations(page: Page) -> list[str]:
-    """What axe finds, by the first element that has it. Its script comes by the debugger, around the page's policy."""
-    if not page.evaluate("'axe' in globalThis"):
-        page.evaluate(AXE.read_text())
-    found = page.evaluate("axe.run(document, {resultTypes: ['violations']}).then((all) => all.violations)")
-    return [f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}" for one in found]
 
 
 def a_story(house: House) -> str:

@@ -3,7 +3,8 @@
  * everywhere, and the river is as wide as tokens came fast.
  */
 
-import type { Attempt, Gap, Timeline, ToolSpan, Word, WordKind } from "./timeline";
+import type { Gap } from "./gaps";
+import type { Attempt, Timeline, ToolSpan, Word, WordKind } from "./timeline";
 
 export interface Lane {
   name: string;

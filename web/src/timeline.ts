@@ -5,6 +5,7 @@
  */
 
 import { endingText, type Tone, toneOf } from "./endings";
+import { type Gap, gapsOf } from "./gaps";
 import { sumUsage } from "./usage";
 import { duration } from "./when";
 import type { CallState, LogEvent, Outcome, Usage } from "./wire";
@@ -50,12 +51,6 @@ export interface ToolSpan {
   waited: { fromMs: number; toMs: number; decision: "yes" | "no" | null } | null;
 }
 
-export interface Gap {
-  fromMs: number;
-  toMs: number;
-  attempt: number;
-}
-
 export type MomentKind =
   | "started"
   | "attempt"
@@ -91,12 +86,6 @@ export interface Timeline {
   startedAt: string | null;
   model: string;
 }
-
-/** A silence worth telling lasts this long at the least, and this many times as long as pauses usually do. */
-const GAP_MS = 600;
-const GAP_TIMES = 6;
-/** More of them would hide the picture behind it. */
-const MOST_GAPS = 40;
 
 /** `nowMs`: of a run that goes on, how long it has been going. */
 export function timelineOf(events: readonly LogEvent[], nowMs: number | null = null): Timeline {
@@ -353,53 +342,4 @@ function charsOf(attempts: Attempt[], words: Word[]): number {
     for (let n = attempt.fromWord; n < attempt.toWord; n++) chars += words[n]!.text.length;
   }
   return chars;
-}
-
-/** Silences between words, and between the last word and the attempt's end. */
-function gapsOf(attempts: Attempt[], words: Word[]): Gap[] {
-  const gaps: Gap[] = [];
-  attempts.forEach((attempt, n) => {
-    if (attempt.firstMs === null) return;
-    const own = words.slice(attempt.fromWord, attempt.toWord);
-    const least = Math.max(GAP_MS, GAP_TIMES * usualPauseMs(own));
-    let before = attempt.firstMs;
-    for (const t of [...own.map((word) => word.t), attempt.toMs]) {
-      if (t - before >= least) gaps.push({ fromMs: before, toMs: t, attempt: n });
-      before = Math.max(before, t);
-    }
-  });
-  gaps.sort((a, b) => b.toMs - b.fromMs - (a.toMs - a.fromMs));
-  return gaps.slice(0, MOST_GAPS).sort((a, b) => a.fromMs - b.fromMs);
-}
-
-/** The middle of all pauses, without those of words that came together. */
-function usualPauseMs(words: Word[]): number {
-  const pauses = words.slice(1).flatMap((word, n) => (word.t > words[n]!.t ? [word.t - words[n]!.t] : []));
-  pauses.sort((a, b) => a - b);
-  return pauses[pauses.length >> 1] ?? 0;
-}
-
-export type Phase = "waiting" | "silent" | "coming" | "between" | "over";
-
-/** What was going on then. */
-export function phaseAt(timeline: Timeline, t: number): { phase: Phase; attempt: Attempt | null } {
-  const attempt = timeline.attempts.findLast((one) => one.fromMs <= t) ?? null;
-  if (!attempt) return { phase: "waiting", attempt };
-  if (t >= timeline.endMs && timeline.outcome) return { phase: "over", attempt };
-  if (t > attempt.toMs) return { phase: "between", attempt };
-  if (attempt.firstMs === null || t < attempt.firstMs) return { phase: "waiting", attempt };
-  const silent = timeline.gaps.some((gap) => gap.fromMs < t && t < gap.toMs);
-  return { phase: silent ? "silent" : "coming", attempt };
-}
-
-/** How many words had come by then. */
-export function wordsBy(words: readonly Word[], t: number): number {
-  let low = 0;
-  let high = words.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (words[middle]!.t <= t) low = middle + 1;
-    else high = middle;
-  }
-  return low;
 }

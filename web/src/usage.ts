@@ -98,8 +98,9 @@ export interface Total {
   unknown: number;
 }
 
-export function total(runs: readonly Pick<RunSummary, "usage" | "started_at">[]): Total {
-  const asked = runs.filter((run) => run.started_at !== null);
+export function total(runs: readonly Pick<RunSummary, "usage" | "started_at" | "outcome">[]): Total {
+  // What has not ended has not been counted yet; what never began took nothing.
+  const asked = runs.filter((run) => run.outcome !== null && run.started_at !== null);
   const outputs = asked.map((run) => reported(run.usage, run.usage.output_tokens));
   return {
     input: sum(asked.map((run) => inputTokens(run.usage))),

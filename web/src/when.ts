@@ -44,3 +44,8 @@ export function duration(ms: number): string {
 export function count(n: number): string {
   return n.toLocaleString();
 }
+
+/** Always in seconds, so that one can be held against the other. */
+export function clock(ms: number): string {
+  return `${(ms / 1000).toFixed(ms < 100_000 ? 2 : 0)} s`;
+}

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { phaseAt, wordsBy } from "../src/reading";
 import {
   bendPath,
   fastest,
@@ -10,7 +11,7 @@ import {
   tickText,
   withRoom,
 } from "../src/river";
-import { phaseAt, timelineOf, wordsBy } from "../src/timeline";
+import { timelineOf } from "../src/timeline";
 import type { LogEvent } from "../src/wire";
 
 type Bare = LogEvent extends infer E ? (E extends LogEvent ? Omit<E, "seq" | "run_id"> : never) : never;

@@ -35,18 +35,18 @@ describe("tokens", () => {
 
   it("of a conversation say how many answers are not in them", () => {
     const at = "2026-11-16T06:00:00Z";
-    const known = {
-      usage: { input_tokens: 10, output_tokens: 5, source: "provider" as const },
-      started_at: at,
-    };
-    const sum = total([known, known, { usage: {}, started_at: at }, { usage: {}, started_at: null }]);
+    const outcome = { type: "completed" as const };
+    const usage = { input_tokens: 10, output_tokens: 5, source: "provider" as const };
+    const known = { usage, started_at: at, outcome };
+    const silent = { usage: {}, started_at: at, outcome };
+    const sum = total([known, known, silent, { ...silent, outcome: null }, { ...silent, started_at: null }]);
     expect(sum).toEqual({
       input: { count: 20, sure: "provider" },
       output: { count: 10, sure: "provider" },
       answers: 3,
       unknown: 1,
     });
-    expect(total([{ usage: {}, started_at: at }]).output.count).toBeNull();
+    expect(total([silent]).output.count).toBeNull();
   });
 });
 

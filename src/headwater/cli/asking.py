@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from headwater.cli.reach import Reached
 from headwater.client import ApiError
@@ -36,7 +37,7 @@ class Conversation:
 
     async def open(self, session_id: str) -> dict[str, Any]:
         """Go on with this one. Raises `ApiError`."""
-        session: dict[str, Any] = await self._server.client.ask("GET", f"/api/sessions/{session_id}")
+        session: dict[str, Any] = await self._server.client.ask("GET", f"/api/sessions/{quote(session_id, safe='')}")
         self.session_id = str(session["id"])
         self.run_id = session["active_run_id"]
         return session

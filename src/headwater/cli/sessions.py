@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 sessions = typer.Typer(help="Conversations: listed (which is the default), searched, shown, exported, deleted.")
 
+_SHORT: Final = 8
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs: one object a line.")]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, max=200, help="How many.")]
 SessionArgument = Annotated[
@@ -166,8 +167,13 @@ def _print(found: list[dict[str, Any]], rows: list[list[str]], as_json: bool) ->
         for one in found:
             print(json.dumps(one))
         return
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in columns(rows, width):
+    if not sys.stdout.isatty():
+        lines = columns(rows, None)
+    else:
+        # The end of an id is enough, and the beginning of one that was made tells nothing.
+        short = [[row[0][-_SHORT:] if row[0].startswith("ses_") else row[0], *row[1:]] for row in rows]
+        lines = columns(short, shutil.get_terminal_size().columns, needed=2)
+    for line in lines:
         print(line)
 
 

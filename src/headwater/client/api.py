@@ -92,7 +92,7 @@ class Client:
                 raise ApiError(f"{self.url} did not answer within {timeout_s:g} s.") from None
             delays = self._persistence
             await asyncio.sleep(backoff(attempt, delays.backoff_s, delays.backoff_cap_s, random.random()))
-        raise AssertionError("the last attempt returns or raises")
+        raise AssertionError("the last attempt returns or raises")  # pragma: no cover
 
     def _headers(self, data: bytes, media_type: str) -> dict[str, str]:
         headers = {"accept": "application/json", "accept-encoding": "identity"}

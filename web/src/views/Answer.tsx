@@ -8,7 +8,7 @@ import type { LiveRun } from "../runs";
 import type { OpenSession } from "../session";
 import { fail, models, say } from "../state";
 import { duration } from "../when";
-import type { Item, MessageItem, Outcome } from "../wire";
+import type { Item, MessageItem } from "../wire";
 import { Branches } from "./Branches";
 import { Ending, isEnding } from "./Ending";
 import { Figures } from "./Figures";
@@ -51,6 +51,7 @@ export function Answer({ session, runId, messages, notices, run, askedId, last }
         <span class="model">{model}</span>
         {by && !sameModel(by, model) && <span class="by">answered by {by}</span>}
         {first?.continues && <span class="by">continued</span>}
+        {live && <TruthButton runId={runId} />}
       </header>
       <div class="parts">
         {parts.map((part, n) => (

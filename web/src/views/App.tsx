@@ -10,6 +10,7 @@ import { Icon } from "./Icon";
 import { Dialog } from "./Overlay";
 import { Sidebar, searchField } from "./Sidebar";
 import { SignIn } from "./SignIn";
+import { TruthPlace } from "./TruthButton";
 
 export function App() {
   const [keys, setKeys] = useState(false);
@@ -35,6 +36,7 @@ export function App() {
       <View />
       <Connection />
       <Toast />
+      <TruthPlace />
       <p class="sr" role="status">
         {announcement.value}
       </p>

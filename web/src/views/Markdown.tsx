@@ -3,7 +3,7 @@
 import { Component } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Blocks, codeOf } from "../blocks";
-import { highlighter, highlightIn, MOST_CHARS } from "../highlight";
+import { highlighted, highlightIn } from "../highlight";
 import { blockHtml } from "../markdown";
 
 export function Markdown({ text, live }: { text: string; live: boolean }) {
@@ -53,11 +53,10 @@ function Code({ text, open }: { text: string; open: boolean }) {
   const { language, code } = codeOf(text);
   const [html, setHtml] = useState<string | null>(null);
   useEffect(() => {
-    if (open || !language || code.length > MOST_CHARS) return;
+    if (open || !language) return;
     let gone = false;
-    void highlighter().then((hljs) => {
-      if (!gone && hljs.getLanguage(language))
-        setHtml(hljs.highlight(code, { language, ignoreIllegals: true }).value);
+    void highlighted(code, language).then((made) => {
+      if (!gone) setHtml(made);
     });
     return () => {
       gone = true;

@@ -2,7 +2,7 @@
 
 import type { OpenSession } from "../session";
 import { runsOf } from "../tally";
-import { type Tokens, tokensText, total } from "../usage";
+import { type Tokens, type Total, tokensText, total } from "../usage";
 
 export function SessionFigures({ session }: { session: OpenSession }) {
   const sum = total([...runsOf(session).value.values()]);
@@ -16,11 +16,18 @@ export function SessionFigures({ session }: { session: OpenSession }) {
       aria-label={`${said(sum.input, sum.unknown)} tokens in, ${said(sum.output, sum.unknown)} out, in ${answers}${missing}`}
       title={`Tokens of ${answers}, on all branches${missing}`}
     >
-      <span aria-hidden="true">
-        <span class="in">{said(sum.input, sum.unknown)} in · </span>
-        {said(sum.output, sum.unknown)} out
-      </span>
+      <span aria-hidden="true">{shown(sum)}</span>
     </span>
+  );
+}
+
+function shown({ input, output, unknown }: Total) {
+  if (input.count === null && output.count === null) return "tokens unknown";
+  return (
+    <>
+      <span class="in">{said(input, unknown)} in · </span>
+      {said(output, unknown)} out
+    </>
   );
 }
 

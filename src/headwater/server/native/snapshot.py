@@ -77,12 +77,15 @@ def _shape(run: Run, fold: Accumulator, last_seq: int, last_event_at: datetime |
 def _folded_shape(run: Run, amount: Folded) -> RunShape:
     from_ = run.started_at if run.started_at is not None else run.created_at
     at = None if amount.t_ms is None else time(from_ + amount.t_ms / 1000)
-    last = None if amount.last_token_ms is None else time(from_ + amount.last_token_ms / 1000)
-    shape = replace(_shape(run, amount.fold, amount.last_seq, at), last_token_at=last)
-    if run.outcome is not None:
-        return shape
     first = None if amount.first_token_ms is None else time(from_ + amount.first_token_ms / 1000)
-    return replace(shape, usage=amount.fold.usage, first_token_at=first)
+    last = None if amount.last_token_ms is None else time(from_ + amount.last_token_ms / 1000)
+    shape = _shape(run, amount.fold, amount.last_seq, at)
+    if run.outcome is None:
+        return replace(shape, usage=amount.fold.usage, first_token_at=first, last_token_at=last)
+    # The log's clock is rounded, the record's is not: the last is never before the first.
+    if last is not None and shape.first_token_at is not None:
+        last = max(last, shape.first_token_at)
+    return replace(shape, last_token_at=last)
 
 
 def live_shape(live: LiveRun) -> RunShape:

@@ -42,7 +42,7 @@ export function ComparePage({ id }: { id: string }) {
     <main class="main compare">
       <Head title={comparison.prompt.value?.content || "Compare"}>
         {busy && (
-          <button type="button" class="button small" onClick={() => void comparison.stopAll()}>
+          <button type="button" class="button small stop-all" onClick={() => void comparison.stopAll()}>
             <Icon name="stop" size={13} /> Stop all
           </button>
         )}

@@ -8,6 +8,7 @@ import type { LiveRun } from "../../runs";
 import type { OpenSession } from "../../session";
 import type { Outcome, Pane as PaneShape } from "../../wire";
 import { PartView, sameModel, textOf, Waiting } from "../Answer";
+import { Ending } from "../Ending";
 import { Icon } from "../Icon";
 import { copyText } from "../Markdown";
 import { ModelPicker } from "../ModelPicker";
@@ -77,7 +78,7 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
           <Icon name={expanded ? "shrink" : "expand"} size={15} />
         </button>
       </header>
-      <Body pane={pane} model={model} rows={rows} run={run} outcome={outcome} />
+      <Body pane={pane} model={model} rows={rows} run={run} />
       <footer class="pane-foot">
         <div class="pane-line">
           <OutcomeBadge busy={busy} stopping={pane.stopping.value} outcome={outcome} />
@@ -133,13 +134,12 @@ interface BodyProps {
   model: string;
   rows: Row[];
   run: LiveRun | null;
-  outcome: Outcome | null;
 }
 
 /** So near the end counts as there. */
 const NEAR_PX = 40;
 
-function Body({ pane, model, rows, run, outcome }: BodyProps) {
+function Body({ pane, model, rows, run }: BodyProps) {
   const box = useRef<HTMLDivElement>(null);
   const inner = useRef<HTMLDivElement>(null);
   const stuck = useRef(true);
@@ -165,7 +165,7 @@ function Body({ pane, model, rows, run, outcome }: BodyProps) {
       }}
     >
       <div class="pane-inner" ref={inner}>
-        {rows.map((row) => {
+        {rows.map((row, n) => {
           if (row.kind === "said")
             return rounds > 1 ? (
               <p class="pane-said" key={row.id}>
@@ -174,38 +174,65 @@ function Body({ pane, model, rows, run, outcome }: BodyProps) {
             ) : null;
           if (row.kind === "notice") return null;
           const live = run?.id === row.runId ? run : null;
-          return (
-            <Parts key={row.id} pane={pane} runId={row.runId} run={live} parts={partsOf(row.messages)} />
-          );
+          const last = n === rows.length - 1 && (run === null || live !== null);
+          return <PaneAnswer key={row.id} pane={pane} row={row} run={live} last={last} />;
         })}
-        {run && !stored && <Parts key={run.id} pane={pane} runId={run.id} run={run} parts={[]} />}
-        {outcome && !isWhole(outcome) && (
-          <div class={`ending ${toneOf(outcome)}`}>
-            <span class="ending-text">{endingText(outcome)}</span>
-          </div>
+        {run && !stored && (
+          <PaneAnswer key={run.id} pane={pane} row={{ ...NOTHING, runId: run.id }} run={run} last />
         )}
       </div>
     </div>
   );
 }
 
-interface PartsProps {
+type AnswerRow = Extract<Row, { kind: "answer" }>;
+
+/** Not stored yet. */
+const NOTHING: AnswerRow = { kind: "answer", id: "", runId: "", messages: [], notices: [] };
+
+interface AnswerProps {
   pane: OpenSession;
-  runId: string;
+  row: AnswerRow;
   run: LiveRun | null;
-  parts: Shown[];
+  last: boolean;
 }
 
-function Parts({ pane, runId, run, parts }: PartsProps) {
+/** One answer of a pane, and how that one ended: also an earlier one says so (C81). */
+function PaneAnswer({ pane, row, run, last }: AnswerProps) {
   void run?.version.value;
   const live = run !== null && isActive(run.fold.status);
-  const shown = run ? run.fold.parts : parts;
+  const shown: Shown[] = run ? run.fold.parts : partsOf(row.messages);
+  const dropped = row.notices.flatMap((item) =>
+    !run && item.kind === "notice" && item.code === "tool_call_dropped" ? [item] : [],
+  );
   return (
-    <article class="pane-answer" data-run={runId}>
+    <article class="pane-answer" data-run={row.runId}>
       {shown.map((part, n) => (
-        <PartView key={n} part={part} runId={runId} live={live} growing={live && n === shown.length - 1} />
+        <PartView
+          key={n}
+          part={part}
+          runId={row.runId}
+          live={live}
+          growing={live && n === shown.length - 1}
+        />
+      ))}
+      {dropped.map((item) => (
+        <p class="remark" key={item.id}>
+          {item.text}
+        </p>
       ))}
       {live && <Waiting run={run} stopping={pane.stopping.value} />}
+      {!live && (
+        <Ending
+          session={pane}
+          runId={row.runId}
+          outcome={run ? run.fold.outcome : (row.messages.at(-1)?.outcome ?? null)}
+          notices={row.notices}
+          askedId={lastOf(pane)}
+          first={row.messages[0]}
+          last={last}
+        />
+      )}
     </article>
   );
 }

@@ -1,12 +1,13 @@
 /** The picture: time from left to right, to scale; a lane for each upstream, with its tokens as a river. */
 
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { readingOf } from "../../reading";
 import { ticksOf, tickText } from "../../river";
 import type { Moment, Timeline } from "../../timeline";
 import { Icon } from "../Icon";
 import { type Drawing, drawingOf, PAD_PX } from "./drawing";
 import { Lanes } from "./Lanes";
-import { Reading, readingOf } from "./Reading";
+import { Reading } from "./Reading";
 import { Tools } from "./Tools";
 
 const ZOOMS = [1, 2, 4, 8, 16, 32];
@@ -59,6 +60,9 @@ export function Chart({ timeline, at, setAt }: Props) {
           aria-valuetext={readingOf(timeline, at ?? timeline.endMs).spoken}
           onPointerMove={(event) => setAt(timeAt(event))}
           onPointerDown={(event) => setAt(timeAt(event))}
+          onPointerLeave={(event) => {
+            if (event.pointerType === "mouse") setAt(null);
+          }}
           onKeyDown={(event) => {
             const next = stepped(event, timeline, at ?? timeline.endMs);
             if (next === null) return;

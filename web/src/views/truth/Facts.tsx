@@ -51,7 +51,7 @@ export function KnownFacts({ run }: { run: RunShape }) {
   const tokens = outputTokens(run.usage, run.text.length + run.reasoning.length);
   return (
     <>
-      <Story outcome={run.outcome} text={run.answered_by ? `Answered by ${run.answered_by}.` : ""} />
+      <Story outcome={run.outcome} text={run.answered_by ? `${run.answered_by} was asked.` : ""} />
       <FactList
         facts={[
           {
@@ -107,7 +107,9 @@ function storyOf(timeline: Timeline): string {
   const failed = timeline.attempts.filter((attempt) => attempt.failed && attempt.givenUp).length;
   const who = `${last.upstream} · ${last.model}`;
   const after = failed ? ` after ${failed === 1 ? "an attempt" : `${failed} attempts`} that failed` : "";
-  const said = timeline.lastMs === null ? "was asked" : "answered";
+  const whole = timeline.outcome?.type === "completed";
+  const begun = whole ? "answered" : timeline.outcome ? "was answering" : "is answering";
+  const said = timeline.lastMs === null ? "was asked" : begun;
   return `${who} ${said}${after}.`;
 }
 

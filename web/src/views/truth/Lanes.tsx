@@ -36,9 +36,15 @@ export function Lanes({ timeline, drawing }: Props) {
           </g>
         );
       })}
-      {drawing.rivers.map((river, n) => (
-        <path key={n} class={`water ${river.kind} ${river.givenUp ? "given-up" : ""}`} d={river.path} />
-      ))}
+      {drawing.rivers.map((river, n) => {
+        const name = `water ${river.kind} ${river.givenUp ? "given-up" : ""}`;
+        return (
+          <g key={n}>
+            <path class={name} d={river.path} />
+            <path class={`${name} deep`} d={river.deep} />
+          </g>
+        );
+      })}
       {timeline.gaps.map((gap, n) => (
         <line
           key={n}
@@ -89,7 +95,7 @@ function Labels({ timeline, drawing, lane, top }: Props & { lane: number; top: n
   const most = drawing.width - 6;
   const put = (ms: number, text: string, tone: string, side: "centre" | "right" | "left" = "centre") => {
     const width = textPx(text);
-    const at = drawing.x(ms) - { centre: width / 2, right: 4, left: width + 8 }[side];
+    const at = drawing.x(ms) - { centre: width / 2, right: -7, left: width + 8 }[side];
     labels.push({ x: Math.max(6, Math.min(most - width, at)), width, text, tone });
   };
   const own = timeline.attempts

@@ -2,6 +2,7 @@
 
 import { useRef } from "preact/hooks";
 import type { Timeline } from "../../timeline";
+import { clock } from "../../when";
 
 interface Props {
   timeline: Timeline;
@@ -21,7 +22,7 @@ export function Moments({ timeline, at, setAt }: Props) {
   };
   return (
     <section aria-label="What happened when">
-      <ol class="moments" ref={list} onKeyDown={onKeyDown}>
+      <ol class="moments" ref={list} onKeyDown={onKeyDown} onPointerLeave={() => setAt(null)}>
         {timeline.moments.map((moment, n) => (
           <li key={n}>
             <button
@@ -41,9 +42,4 @@ export function Moments({ timeline, at, setAt }: Props) {
       </ol>
     </section>
   );
-}
-
-/** Always in seconds, so that one can be held against the other. */
-export function clock(ms: number): string {
-  return `${(ms / 1000).toFixed(ms < 100_000 ? 2 : 0)} s`;
 }

@@ -1,10 +1,10 @@
 /** The log itself, event by event, to read and to copy. Only the rows in sight are made: a log may have 20,000. */
 
 import { useMemo, useRef, useState } from "preact/hooks";
+import { clock } from "../../when";
 import type { LogEvent } from "../../wire";
 import { Icon } from "../Icon";
 import { CopyButton } from "../Markdown";
-import { clock } from "./Moments";
 
 const ROW_PX = 26;
 const SEEN_PX = 312;

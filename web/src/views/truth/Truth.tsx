@@ -1,6 +1,7 @@
 /** The truth panel: what really happened to an answer, drawn to scale from its log. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
+import "../../styles/river.css";
 import "../../styles/truth.css";
 import { ApiError } from "../../api";
 import { readLog } from "../../log";

@@ -10,6 +10,7 @@ export const LABEL_PX = 42;
 const MIDDLE_PX = 82;
 const WIDEST_PX = 29;
 const THINNEST_PX = 1.4;
+const DEEP = 0.55;
 const TOOL_PX = 30;
 /** How finely the river is drawn. */
 const STEP_PX = 4;
@@ -22,6 +23,8 @@ export interface PlacedLane {
 
 export interface River {
   path: string;
+  /** Its inner part: as wide as it is fast, too, on a smaller scale. */
+  deep: string;
   kind: Stream["kind"];
   givenUp: boolean;
 }
@@ -70,6 +73,7 @@ export function drawingOf(timeline: Timeline, width: number): Drawing {
     laneOf,
     rivers: streams.map(({ stream, n }) => ({
       path: riverPath(stream, x, lanes[laneOf[n]!]!.middle, half),
+      deep: riverPath(stream, x, lanes[laneOf[n]!]!.middle, (rate) => half(rate) * DEEP),
       kind: stream.kind,
       givenUp: stream.givenUp,
     })),
