@@ -59,7 +59,7 @@ def test_markdown_is_shown_as_such_with_colours_and_a_copy_of_the_code(tab: Tab,
     expect(said.get_by_text("Copied")).to_be_visible()
     assert tab.page.evaluate("navigator.clipboard.readText()") == "def flow(spring):\n    return spring"
     tab.answer.get_by_role("button", name="Copy answer").click()
-    expect(tab.answer.get_by_role("button", name="Copied")).to_be_visible()
+    expect(tab.answer.locator(".actions").get_by_role("button", name="Copied")).to_be_visible()
     assert tab.page.evaluate("navigator.clipboard.readText()") == MARKDOWN
 
 
