@@ -1,6 +1,7 @@
 """What was measured of gateways, as Markdown tables, against the budgets, and as a plot."""
 
 import math
+import os
 import platform
 from collections.abc import Mapping
 from html import escape
@@ -49,7 +50,10 @@ class Held(Struct, frozen=True):
 
 def page(found: Found, rounds: int) -> str:
     tables = "\n\n".join(table(found, load) for load in found)
-    about = f"Python {platform.python_version()}, {platform.machine()}; medians of {rounds} (of LiteLLM, 1)."
+    about = (
+        f"Python {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores, load average "
+        f"{os.getloadavg()[1]:.1f} (what this takes by itself is about 2); medians of {rounds} (of LiteLLM, 1)."
+    )
     return f"## Gateways\n\n{about}\n\n{budgets(found)}\n\n{tables}\n"
 
 

@@ -45,7 +45,7 @@ person asks in place: `y`, `n` (and why), or `a` for always in this conversation
 |---|---|---|
 | Ctrl-C | stops it, and says what was kept; again: leaves at once | takes away what was typed; on an empty line: leaves |
 | `/stop`, `/detach` | the same as Ctrl-C; leaves the run going, and prints how to follow it again | |
-| Enter, Alt-Enter | | sends; makes a new line (so does Ctrl-J) |
+| Enter, Alt-Enter | | sends; makes a new line |
 | Ctrl-D | | leaves |
 | arrows | | what was typed before, also last week (`~/.local/state/headwater/history`) |
 

@@ -1,6 +1,6 @@
 """A server of tools that does all that one should not do. No SDK: it starts at once, and nothing keeps it in order.
 
-    python rogue.py JOURNAL
+    python rogue.py JOURNAL [unlisted]
 
 What it does is written to the journal, line by line, by the process that does it.
 """
@@ -69,6 +69,8 @@ def call(id: Any, params: dict[str, Any]) -> None:
     journal(f"{name} {word}")
     match name:
         case "note":
+            if word == "changed":
+                write({"method": "notifications/tools/list_changed"})
             answer(id, text(f"noted {word}"))
         case "slow":
             progress(token, 1, "began")
@@ -132,6 +134,8 @@ def main() -> None:
                         "result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info},
                     }
                 )
+            case "tools/list" if sys.argv[2:] == ["unlisted"]:
+                write({"id": id, "error": {"code": -32000, "message": "I have lost my list."}})
             case "tools/list":
                 tools = [{"name": name, "description": f"It does {name}.", "inputSchema": SCHEMA} for name in NAMES]
                 write({"id": id, "result": {"tools": tools}})

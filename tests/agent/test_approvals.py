@@ -179,6 +179,21 @@ async def test_waiting_outlives_the_server(tmp_path: Path) -> None:
             assert seqs == list(range(len(seqs)))
 
 
+async def test_an_agent_that_is_gone_when_the_answer_comes_fails_its_run(tmp_path: Path) -> None:
+    async with Simulator() as simulator:
+        simulator.script("m", calls("note"), DONE)
+        settings = settings_of(simulator, tmp_path / "j", f"sqlite:{tmp_path / 'h.db'}", helper=ASKS)
+        async with serving(settings, simulator, tmp_path / "j") as one:
+            run_id = await one.run()
+            await one.until(run_id, ApprovalAsked)
+        async with serving(replace(settings, agents={}), simulator, tmp_path / "j") as one:
+            await one.approve(run_id)
+            run = await one.ended(run_id)
+            assert (run["status"], states(run)) == ("failed", [("note", "dropped")])
+            assert "There is no agent 'helper' any more." in run["outcome"]["message"]
+            assert one.journal == []
+
+
 async def test_only_who_has_the_scope_may_answer(tmp_path: Path) -> None:
     async with Simulator() as simulator:
         simulator.script("m", calls("note"), DONE)

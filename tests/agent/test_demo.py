@@ -1,11 +1,13 @@
 """`demo/agent`: tools and approvals, without a key and without a network."""
 
+import asyncio
 from typing import Any
 
 import msgspec
 import pytest
 
-from headwater.agent.demo import calculated
+from headwater.agent.demo import DemoTools, calculated
+from headwater.testing import ManualClock
 from tests.server_native.serving import Events, Served
 
 pytestmark = pytest.mark.anyio
@@ -61,6 +63,24 @@ async def test_what_is_not_about_its_tools_is_answered_with_what_they_are(server
     ended = await server.ended(run["id"])
     assert ended["tool_calls"] == []
     assert "demo__postcard" in ended["text"]
+
+
+async def test_it_counts_as_slowly_as_it_says_and_fails_as_tools_do() -> None:
+    clock, heard = ManualClock(), list[tuple[str, float | None, float | None]]()
+    tools = DemoTools(clock)
+    by_name = {tool.name: tool for tool in (await tools.offer()).tools}
+
+    def progress(text: str, done: float | None, total: float | None) -> None:
+        heard.append((text, done, total))
+
+    counting = asyncio.create_task(tools.call(by_name["count"], {"to": 3}, progress))
+    await clock.advance(1.4)
+    assert heard == [("1…", 1, 3), ("2…", 2, 3), ("3…", 3, 3)]
+    assert not counting.done()
+    await clock.advance(0.2)
+    assert (await counting).text == "Counted to 3."
+    assert (await tools.call(by_name["calculate"], {"expression": "nothing"}, progress)).state == "failed"
+    assert (await tools.call(by_name["dice"], {"count": 1, "sides": 2}, progress)).text in ("1", "2")
 
 
 @pytest.mark.parametrize(("said", "value"), [("6 * 7", 42), ("-(1 + 2) / 4", -0.75), ("+2", 2)])

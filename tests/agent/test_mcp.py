@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_types import CallToolResult
 
 from headwater.agent.mcp.connection import Connection
 from headwater.agent.mcp.pace import AT_ONCE, PER_S, Pace
+from headwater.agent.mcp.results import returned, words
 from headwater.agent.mcp.servers import RUN_IDLE_S, Servers
 from headwater.agent.tools import Returned, Tool, Toolbox
 from headwater.clock import SystemClock
@@ -113,6 +115,11 @@ async def test_our_file_server_over_both_transports(transport: str, tmp_path: Pa
             heard = Heard()
             assert (await called(box, "find_text", heard, words="river")).text == "a.txt"
             assert ("a.txt", 1.0, 3.0) in heard.progress
+        if transport == "http":
+            (folder / "big.txt").write_text("x" * 100_000)
+            async with servers(files=McpSettings(url=SecretUrl(url), limit_bytes=20_000)) as opened:
+                too_much = await called(opened.toolbox("files", run_of()), "read_file", path="big.txt")
+                assert (too_much.state, too_much.pictures) == ("unknown", ())
 
 
 async def test_one_from_pypi_that_is_not_ours() -> None:
@@ -281,6 +288,31 @@ async def test_what_it_lists_is_asked_for_once(tmp_path: Path) -> None:
         assert await opened.toolbox("rogue", run_of("t")).offer() is first
         # So nothing was started for the second.
         assert len(opened._connections) == 1
+
+
+async def test_what_it_offers_is_asked_for_again_when_it_says_so(tmp_path: Path) -> None:
+    async with servers(rogue=rogue(tmp_path / "j")) as opened:
+        box = opened.toolbox("rogue", run_of())
+        await box.offer()
+        assert opened.listed("rogue") is not None
+        await called(box, "note", word="changed")
+        async with asyncio.timeout(SAFETY_S):
+            while opened.listed("rogue") is not None:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+
+
+async def test_one_that_has_lost_its_list_is_missing(tmp_path: Path) -> None:
+    settings = McpSettings(command=(sys.executable, ROGUE, str(tmp_path / "j"), "unlisted"))
+    async with servers(rogue=settings) as opened:
+        missing = (await opened.toolbox("rogue", run_of()).offer()).missing
+    assert "could not be listed" in missing["rogue"]
+
+
+def test_what_is_only_structured_is_told_as_json() -> None:
+    result = CallToolResult(content=[], structured_content={"a": [1]})
+    assert returned(result) == Returned('{"a":[1]}')
+    assert words(ExceptionGroup("many", [ExceptionGroup("more", [OSError("this one")]), ValueError()])) == "this one"
+    assert words(TimeoutError()) == "TimeoutError"
 
 
 async def test_one_that_nobody_needs_any_more_is_ended(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_retry_a_fallback_and_a_stop_are_all_in_the_picture(tab: Tab, context:
     # It can be watched while the answer comes, and stays when it has ended.
     panel = truth(tab)
     expect(panel.locator(".truth-outcome")).to_have_text("Answering")
-    expect(panel.locator(".reading-count")).to_have_text(re.compile(r"^(\d\d) of \1$"))
+    expect(panel.locator(".reading-count")).to_have_text(re.compile(r"^([\d,]+) of \1$"))
     run_id = str(tab.answer.get_attribute("data-run"))
     tab.house.post(f"/api/runs/{run_id}/stop", {})
     expect(panel.locator(".truth-outcome")).to_have_text("Stopped")
@@ -69,7 +69,8 @@ def test_a_retry_a_fallback_and_a_stop_are_all_in_the_picture(tab: Tab, context:
     expect(panel.locator(".truth-story")).to_contain_text(
         "StoppedStopped by you. sim · sim/tokens-4000@40 was answering"
     )
-    assert panel.locator(".moment b").all_inner_texts() == [
+    # A busy machine may have its silences.
+    assert [one for one in panel.locator(".moment b").all_inner_texts() if one != "Silence"] == [
         "Asked for",
         "First attempt",
         "Attempt failed",
@@ -79,7 +80,7 @@ def test_a_retry_a_fallback_and_a_stop_are_all_in_the_picture(tab: Tab, context:
         "First token",
         "Stopped",
     ]
-    expect(panel.locator(".moment").nth(2)).to_contain_text("HTTP 503")
+    expect(panel.locator(".moment", has_text="Attempt failed").first).to_contain_text("HTTP 503")
     told = facts(panel)
     assert told["Attempts"] == ["3", "1 retry, 1 fallback"]
     assert told["Tokens"][0].startswith("~")
@@ -141,9 +142,9 @@ def test_a_stall_is_told_as_the_silence_that_it_was(tab: Tab) -> None:
     tab.wait_for_end()
     panel = truth(tab)
     expect(panel.locator(".truth-outcome")).to_have_text("Failed")
-    silence = panel.locator(".moment", has_text="Silence")
+    silence = panel.locator(".moment", has_text="Silence").last
     expect(silence).to_contain_text(re.compile(r"nothing came for \d+ s|nothing came for \d+\.\d s"))
-    expect(panel.locator(".river .silence")).to_have_count(1)
+    expect(panel.locator(".river .silence")).not_to_have_count(0)
     silence.focus()
     expect(panel.locator(".reading-what")).to_have_text(re.compile("tokens/s|silence"))
 

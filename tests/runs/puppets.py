@@ -53,6 +53,10 @@ class Puppet:
                 if not self._ignores_stops:
                     raise
 
+    @property
+    def over(self) -> bool:
+        return self._end.done()
+
     def pause(self) -> None:
         self.paused = True
 

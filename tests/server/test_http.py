@@ -45,6 +45,16 @@ async def test_a_connection_is_good_for_many_streams(house: House) -> None:
         assert f"word{n}".encode() in await line.answer()
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_connection_that_is_to_be_closed_is_closed_after_the_whole_answer(house: House, stream: bool) -> None:
+    line = await house.line()
+    line.ask(PATHS["chat"], asking("chat", "chat/sim/echo", "word", stream=stream), "connection: close")
+    answer = await line.rest()
+    assert b"connection: close" in answer
+    assert answer.endswith(b"[DONE]\n\n\r\n0\r\n\r\n" if stream else b"}")
+    assert b"word" in answer
+
+
 async def test_requests_in_a_pipeline_are_answered_one_after_the_other(house: House) -> None:
     line = await house.line()
     for n in range(3):

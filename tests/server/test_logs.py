@@ -32,6 +32,7 @@ def restored() -> Iterator[None]:
     yield
     root.handlers[:] = handlers
     ours.setLevel(level)
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = True
 
 
 def lines(text: str) -> list[dict[str, Any]]:

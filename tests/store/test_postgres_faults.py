@@ -198,6 +198,42 @@ async def test_a_read_that_breaks_is_told_and_the_next_one_is_not_harmed(
     assert await store.run(OWNER, run.id) == run
 
 
+async def test_logs_that_many_ask_for_at_once_are_read_once_more_if_the_connection_broke(
+    proxy: tuple[Proxy, PostgresBackend],
+) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    runs = [(await started(store)).run for _ in range(3)]
+    for n, run in enumerate(runs):
+        await kept(store, tokens(run.id, 0, n + 1))
+    between.losing, between.loses = "request", lambda data: b"WITH ORDINALITY" in data
+    asked = [(run.id, after) for run in runs for after in range(-1, 40)]
+    found = await asyncio.gather(*(store.read(OWNER, run_id, after) for run_id, after in asked))
+    assert between.lost.is_set()
+    for (run_id, after), piece in zip(asked, found, strict=True):
+        number = [run.id for run in runs].index(run_id)
+        assert piece is not None
+        assert (piece.run.id, piece.last_seq) == (run_id, number)
+        assert [len(batch.after(after)) for batch in piece.batches] == ([number - after] if after < number else [])
+    assert await store.read(OWNER, "run_none") is None
+    assert await store.read("bob", runs[0].id) is None
+
+
+async def test_who_reads_while_the_store_is_closed_is_told(proxy: tuple[Proxy, PostgresBackend]) -> None:
+    between, backend = proxy
+    store = await backend.worker()
+    run = (await started(store)).run
+    between.silent_from, between.cut_on_cancel = lambda data: b"WITH ORDINALITY" in data, True
+    reading = asyncio.create_task(store.read(OWNER, run.id))
+    await asyncio.sleep(0.1)
+    late = asyncio.create_task(store.read(OWNER, run.id))
+    await asyncio.sleep(0)
+    await backend.close()
+    for task in (reading, late):
+        with pytest.raises(StoreError):
+            await task
+
+
 @pytest.mark.parametrize("asked", ["INSERT INTO headwater.run_body", "COMMIT"])
 async def test_a_server_that_is_there_and_says_nothing_is_not_waited_for_for_ever(
     proxy: tuple[Proxy, PostgresBackend], asked: str

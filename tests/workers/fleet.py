@@ -176,9 +176,21 @@ class Watcher:
                 self._news.clear()
                 await self._news.wait()
 
-    async def ended(self) -> str:
+    async def until(self, event: str) -> Any:
+        """What the first of these says."""
         async with asyncio.timeout(SAFETY_S):
-            await self.task
+            while not (found := [frame for frame in self.frames if frame.event == event]):
+                self._news.clear()
+                await self._news.wait()
+        return msgspec.json.decode(found[0].data)
+
+    async def ended(self) -> str:
+        try:
+            async with asyncio.timeout(SAFETY_S):
+                await self.task
+        except TimeoutError:
+            said = "\n".join(member.said for member in self._fleet.members)
+            raise AssertionError(f"{self.run_id} has no end at {self._at}: {self.frames[-1:]}\n{said}") from None
         assert [frame.id for frame in self.frames] == [str(n) for n in range(len(self.frames))], self.frames
         assert sum(frame.event in ENDINGS for frame in self.frames) == 1
         return str(self.frames[-1].event)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from headwater.testing.postgres import PostgresServer
-from tests.workers.fleet import SAFETY_S, Fleet, Member, Talk, fleet_of
+from tests.workers.fleet import SAFETY_S, Fleet, Member, Talk, Watcher, fleet_of
 
 pytestmark = pytest.mark.anyio
 
@@ -58,6 +58,34 @@ async def works_again(fleet: Fleet, member: Member) -> None:
     await fleet.ready(member)
     talk = await Talk.begin(fleet, member, "sim/tokens-3")
     assert await talk.check(member) == "run.completed"
+
+
+async def test_any_worker_stops_goes_on_with_and_approves_what_another_has(pair: Fleet) -> None:
+    first, second = pair.members
+    pair.simulator.clear()
+    talk = await Talk.begin(pair, first, LONG)
+    await asyncio.gather(*(watcher.words(3) for watcher in talk.watchers))
+    status, answer = await pair.ask(second, "POST", f"/api/runs/{talk.run_id}/stop", {"wait_s": SAFETY_S})
+    assert (status, answer["caused_by_this_call"], answer["upstream_closed"]) == (200, True, True)
+    assert await talk.check(second) == "run.stopped"
+    assert (await pair.simulator.wait_for_close(0)).closed in ("client_fin", "client_reset")
+
+    cut = await Talk.begin(pair, first, "sim/tokens-9,cut-after-3")
+    assert await cut.check(second) == "run.failed"
+    status, more = await pair.ask(second, "POST", f"/api/runs/{cut.run_id}/continue", {})
+    assert status == 201, more
+    assert await Watcher(pair, more["run"]["id"], first).ended() == "run.failed"
+
+    session_id = await pair.session(first)
+    body = {"content": "Send a postcard", "model": "demo/agent"}
+    _, said = await pair.ask(first, "POST", f"/api/sessions/{session_id}/messages", body)
+    watcher = Watcher(pair, said["run"]["id"], second)
+    asked = await watcher.until("run.approval")
+    path = f"/api/runs/{watcher.run_id}/approvals/{asked['call_id']}"
+    approval = {"decision": "yes", "arguments_digest": asked["arguments_digest"]}
+    status, given = await pair.ask(second, "POST", path, approval)
+    assert status == 200, given
+    assert await watcher.ended() == "run.completed"
 
 
 async def test_a_worker_that_is_cut_off_from_postgres(pair: Fleet) -> None:

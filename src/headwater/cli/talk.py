@@ -151,7 +151,7 @@ class Talk:
     async def _help(self, rest: str) -> None:
         for name, (_, about) in self._commands.items():
             print(f"  {name:11} {about}")
-        print("  Enter sends; Alt-Enter, or Ctrl-J, makes a new line. Ctrl-C stops an answer; again, it leaves.")
+        print("  Enter sends, Alt-Enter makes a new line. Ctrl-C stops an answer; again, it leaves.")
 
     async def _model(self, rest: str) -> None:
         if rest and rest not in self._models:
@@ -253,6 +253,8 @@ class _Commands(Completer):
 def _keys() -> KeyBindings:
     keys = KeyBindings()
 
+    # What is typed before the prompt is there comes as the terminal gives it then: with Ctrl-J for Enter.
+    @keys.add("c-j")
     @keys.add("enter")
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
@@ -262,7 +264,6 @@ def _keys() -> KeyBindings:
             buffer.validate_and_handle()
 
     @keys.add("escape", "enter")
-    @keys.add("c-j")
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 

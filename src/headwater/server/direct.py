@@ -9,8 +9,9 @@ answer still go through ASGI, so that keep-alive, pipelining and closing stay uv
 """
 
 import asyncio
-from collections.abc import MutableMapping
-from typing import Any, Final, Protocol
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any, Final, Protocol, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
@@ -32,12 +33,29 @@ class Writer(Protocol):
         """Nothing that is written will arrive."""
 
 
+class _Held:
+    """In a transport's place, as far as an answer needs one."""
+
+    __slots__ = ("closing", "pieces")
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes | bytearray | memoryview[Any]] = []
+        self.closing = False
+
+    def write(self, data: "bytes | bytearray | memoryview[Any]") -> None:
+        self.pieces.append(data)
+
+    def close(self) -> None:
+        self.closing = True
+
+
 class Outlet:
     """Where the body of one answer goes, between `http.response.start` and the last `http.response.body`."""
 
-    __slots__ = ("_flow", "_silent", "_transport", "_write", "_writer", "gone")
+    __slots__ = ("_cycle", "_flow", "_silent", "_transport", "_write", "_writer", "gone")
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
         self._silent = cycle.scope["method"] == "HEAD"
         self._flow = cycle.flow
         self._transport = cycle.transport
@@ -57,6 +75,20 @@ class Outlet:
 
     def detach(self) -> None:
         self._writer = None
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is sent or written meanwhile goes out as one: each write is a system call."""
+        held = _Held()
+        self._cycle.transport, self._write = cast(asyncio.Transport, held), held.write
+        try:
+            yield
+        finally:
+            self._cycle.transport, self._write = self._transport, self._transport.write
+            if held.pieces:
+                self._write(b"".join(held.pieces))
+            if held.closing:
+                self._transport.close()
 
     def write(self, body: bytes) -> None:
         """One chunk, at once. Never an empty one: that would end the body."""

@@ -68,6 +68,8 @@ def _between(start: float | None, end: float | None) -> float | None:
 
 def configure(level: str, format: Format, stream: TextIO) -> None:
     """For the whole process. Called again, it replaces what it had set."""
+    # What no line shows need not be found out for each.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter(format, terminal=stream.isatty()))
     root = logging.getLogger()

@@ -120,14 +120,16 @@ class Stream:
     # --------------------------------------------------------------- the task's
 
     async def _begin(self, send: Send) -> None:
-        await self._send_head(send)
-        rest, self._rest, self._flowing = self._rest, b"", True
-        self._outlet.write(rest)
+        with self._outlet.together():
+            await self._send_head(send)
+            rest, self._rest, self._flowing = self._rest, b"", True
+            self._outlet.write(rest)
 
     async def _end(self, send: Send) -> None:
-        if not self._begun:
-            await self._send_head(send, (b"content-length", b"%d" % len(self._rest)))
-        await send({"type": "http.response.body", "body": self._rest})
+        with self._outlet.together():
+            if not self._begun:
+                await self._send_head(send, (b"content-length", b"%d" % len(self._rest)))
+            await send({"type": "http.response.body", "body": self._rest})
 
     async def _send_head(self, send: Send, *more: tuple[bytes, bytes]) -> None:
         self._begun = True

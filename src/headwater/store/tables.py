@@ -30,7 +30,7 @@ from headwater.records import (
     Worker,
 )
 from headwater.store.news import Hub, News
-from headwater.store.results import Batch, Page
+from headwater.store.results import Batch, LogSlice, Page
 from headwater.store.writer import Troubles
 
 
@@ -181,6 +181,9 @@ class Database(Protocol):
 
     def commit(self, worker_id: str, batches: Sequence[Batch]) -> Troubles | asyncio.Future[Troubles]:
         """Keeps entries of runs that are running and this worker's. One batch a run, one commit at a time."""
+
+    async def slice(self, run_id: str, after: int, limit_bytes: int) -> LogSlice | None:
+        """A piece of a log behind the cursor, with its run: what followers ask, again and again."""
 
     def publish(self, news: News) -> None:
         """To the watchers of all workers."""

@@ -16,7 +16,14 @@ import anyio
 import httpx2
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, Implementation, ServerNotification, ToolListChangedNotification
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    PARSE_ERROR,
+    Implementation,
+    ServerNotification,
+    ToolListChangedNotification,
+)
 from pydantic import ValidationError
 
 import headwater
@@ -43,6 +50,13 @@ _PATIENCE_S: Final = 5.0
 _CLOSE_S: Final = 5.0
 _BROKEN: Final = (ValidationError, ValueError, RuntimeError, OSError, httpx2.HTTPError, httpx2.StreamError)
 _CUT: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream)
+
+
+_UNREAD: Final = (PARSE_ERROR, INTERNAL_ERROR)
+"""Over HTTP also: a gateway's 502, or an answer that is too large. The tool may well have run."""
+_ODD_ANSWER: Final = "Unexpected content type"
+_FORGOTTEN: Final = "Session terminated"
+"""The server has been started again, and knows nothing of us: so shall we."""
 
 
 class UnavailableError(HeadwaterError):
@@ -148,15 +162,23 @@ class Connection:
             text = f"{UNKNOWN}: there was no answer within {limit_s:g} s. It was cancelled, and may have had an effect."
             return Returned(text, "unknown")
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED:
-                return self._lost(error)
-            return Returned(f"The tool's server refused the call: {error.message}", "failed")
+            return self._refused(error)
         except _CUT as error:
             return self._lost(error)
         except _BROKEN as error:
             return Returned(f"{UNKNOWN}: its answer could not be read ({words(error)[:200]}).", "unknown")
         self._failures = 0
         return returned(result)
+
+    def _refused(self, error: MCPError) -> Returned:
+        """An error for an answer: the server's own, or one that the SDK has made of something else."""
+        if error.code == CONNECTION_CLOSED:
+            return self._lost(error)
+        if error.code in _UNREAD or error.message.startswith(_ODD_ANSWER):
+            return Returned(f"{UNKNOWN}: its answer could not be read ({error.message[:200]}).", "unknown")
+        if error.message == _FORGOTTEN:
+            self._ended.set()
+        return Returned(f"The tool's server refused the call: {error.message}", "failed")
 
     def _lost(self, error: BaseException) -> Returned:
         why = self._why or words(error)

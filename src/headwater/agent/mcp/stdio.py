@@ -151,6 +151,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     finally:
         # Also if nobody has the time to wait, and if it is gone: what it has left behind may not be.
         _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
+        if process.returncode is None:
+            await _gone(process)
         # Somebody who inherited a pipe may keep it open: the transport would stay, and nothing public closes it.
         transport = getattr(process, "_transport", None)
         if transport is not None:

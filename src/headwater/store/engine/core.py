@@ -10,7 +10,8 @@ from typing import Final, TypeVar
 from headwater.clock import Clock
 from headwater.errors import StoreError
 from headwater.store.news import Hub, News
-from headwater.store.tables import Database, Transaction, Undone
+from headwater.store.results import LogSlice
+from headwater.store.tables import Database, Tables, Transaction, Undone
 from headwater.store.writer import GroupWriter
 
 T = TypeVar("T")
@@ -54,6 +55,16 @@ class Core:
 
     def _tell(self, run_ids: Sequence[str]) -> None:
         self._database.publish(News(list(run_ids)))
+
+
+async def slice_of(tables: Tables, run_id: str, after: int, limit_bytes: int) -> LogSlice | None:
+    """For engines that have no shorter way."""
+    run = await tables.run(run_id)
+    if run is None:
+        return None
+    last_seq = run.last_seq if run.outcome is not None else await tables.last_seq(run_id)
+    batches = await tables.batches(run_id, after, limit_bytes) if after < last_seq else []
+    return LogSlice(run, tuple(batches), last_seq)
 
 
 def fenced(worker_id: str) -> StoreError:

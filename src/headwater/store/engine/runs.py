@@ -134,13 +134,8 @@ class RunEngine(Core):
     async def read(
         self, owner: str | None, run_id: str, after: int = -1, limit_bytes: int = READ_BYTES
     ) -> LogSlice | None:
-        async with self._database.reading() as tables:
-            run = _visible(await tables.run(run_id), owner)
-            if run is None:
-                return None
-            last_seq = run.last_seq if run.outcome is not None else await tables.last_seq(run_id)
-            batches = await tables.batches(run_id, after, limit_bytes) if after < last_seq else []
-        return LogSlice(run, tuple(batches), last_seq)
+        found = await self._database.slice(run_id, after, limit_bytes)
+        return found if found is not None and owner in (None, found.run.owner) else None
 
     def watch_run(self, run_id: str, told: Callable[[], None]) -> Unwatch:
         return self._hub.runs.add(run_id, told)

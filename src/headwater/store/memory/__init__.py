@@ -13,11 +13,11 @@ from headwater.events import make_id
 from headwater.lifecycle import RunState
 from headwater.records import Blob, Key, Worker
 from headwater.store.engine import Engine
-from headwater.store.engine.core import fenced, lost
+from headwater.store.engine.core import fenced, lost, slice_of
 from headwater.store.memory.runs import Owned
 from headwater.store.memory.sessions import MemorySessions
 from headwater.store.news import Hub, News
-from headwater.store.results import Batch
+from headwater.store.results import Batch, LogSlice
 from headwater.store.tables import Tables
 
 
@@ -118,6 +118,9 @@ class MemoryDatabase(MemoryTables):
             else:
                 self._logs.setdefault(batch.run_id, []).append(batch)
         return troubles
+
+    async def slice(self, run_id: str, after: int, limit_bytes: int) -> LogSlice | None:
+        return await slice_of(self, run_id, after, limit_bytes)
 
     def publish(self, news: News) -> None:
         for hub in tuple(self._hubs):

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from headwater.records import Blob, SearchHit
+from headwater.store.engine.core import slice_of
 from headwater.store.news import Hub, News
 from headwater.store.postgres.commit import KEEP_S, Commits
 from headwater.store.postgres.connection import Address
@@ -19,8 +20,9 @@ from headwater.store.postgres.listener import Listener, Pace
 from headwater.store.postgres.pool import CONNECT_S, Pool
 from headwater.store.postgres.post import Post
 from headwater.store.postgres.tables import INDEXED_AT_ONCE, PostgresTables
+from headwater.store.postgres.tails import Tails
 from headwater.store.postgres.transactions import ANSWER_S, FATE_S, Transactions
-from headwater.store.results import Batch
+from headwater.store.results import Batch, LogSlice
 from headwater.store.tables import Tables
 from headwater.store.writer import Troubles
 
@@ -51,6 +53,7 @@ class PostgresDatabase:
         self._pace = pace
         self._pool = Pool(address, CONNECTIONS, connect_s=patience.connect_s)
         self._transactions = Transactions(address, self._pool, patience.fate_s, patience.answer_s)
+        self._tails = Tails(self._transactions)
         self._commits = Commits(address, patience.keep_s)
         self._news_pool = Pool(address, 1, connect_s=patience.connect_s)
         self._post = Post(address, self._news_pool, entropy(8).hex())
@@ -68,6 +71,14 @@ class PostgresDatabase:
 
     def commit(self, worker_id: str, batches: Sequence[Batch]) -> asyncio.Future[Troubles]:
         return asyncio.create_task(self._commits.keep(worker_id, batches))
+
+    async def slice(self, run_id: str, after: int, limit_bytes: int) -> LogSlice | None:
+        found = await self._tails.slice(run_id, after)
+        if found is None or found.last_seq <= after or _fits(found, limit_bytes):
+            return found
+        # Whoever is so far behind is read to in several pieces, as of one moment.
+        async with self.reading() as tables:
+            return await slice_of(tables, run_id, after, limit_bytes)
 
     def publish(self, news: News) -> None:
         for hub in self._hubs:
@@ -113,5 +124,12 @@ class PostgresDatabase:
             listening.cancel()
             await asyncio.wait([listening], timeout=1.0)
         await self._post.close()
+        await self._tails.close()
         for pool in (self._commits, self._news_pool, self._pool):
             await pool.close()
+
+
+def _fits(found: LogSlice, limit_bytes: int) -> bool:
+    """What was found is all that was asked for, and no more."""
+    size = sum(len(line) + 1 for batch in found.batches[:-1] for line in batch.entries)
+    return bool(found.batches) and size < limit_bytes

@@ -41,6 +41,12 @@ class Transactions:
                 await _undo(connection)
 
     @asynccontextmanager
+    async def asking(self) -> AsyncIterator[Connection]:
+        """For one question, which is of one moment by itself."""
+        async with self._pool.connection() as connection, self._in_time():
+            yield connection
+
+    @asynccontextmanager
     async def writing(self) -> AsyncIterator[Connection]:
         async with self._pool.connection() as connection:
             async with self._in_time():

@@ -14,10 +14,10 @@ import apsw
 
 from headwater.errors import StoreError
 from headwater.records import Blob, Key, SearchHit, Worker
-from headwater.store.engine.core import fenced, lost
+from headwater.store.engine.core import fenced, lost, slice_of
 from headwater.store.framing import pack
 from headwater.store.news import Hub, News
-from headwater.store.results import Batch
+from headwater.store.results import Batch, LogSlice
 from headwater.store.rows import decode_key, decode_worker, encode
 from headwater.store.sqlite.connection import Durability, connect, prepare, translated
 from headwater.store.sqlite.lock import FileLock
@@ -144,6 +144,10 @@ class SqliteDatabase:
             if writer.total_changes() - before == len(rows):
                 return {}
             return {row[3]: lost(row[3]) for row in rows if not writer.execute(_KEPT, row).fetchone()}
+
+    async def slice(self, run_id: str, after: int, limit_bytes: int) -> LogSlice | None:
+        async with self.reading() as tables:
+            return await slice_of(tables, run_id, after, limit_bytes)
 
     def publish(self, news: News) -> None:
         for hub in self._hubs:
