@@ -180,7 +180,7 @@ async def test_a_cut_answer_goes_on_where_that_was_asked_for() -> None:
         settings = with_upstream(settings_for(house.simulator), "chat", backoff_s=0)
         house.services.reload(settings)
         answer = await house.post("chat", "chat/sim/tokens-4,cut-after-2x1", on_cut="continue")
-        assert answer.json()["choices"][0]["message"]["content"] == "t0 t1 t0 t1 t2 t3 "
+        assert answer.json()["choices"][0]["message"]["content"] == "t0 t1 \n\nt0 t1 t2 t3 "
         frames = await house.events("chat", "chat/sim/tokens-5,cut-after-2x1", on_cut="continue")
         assert texts("chat", frames) == "t0 t1 \n\nt0 t1 t2 t3 t4 "
 

@@ -233,7 +233,9 @@ async def approve(call: Call, body: ApprovalIn) -> Reply:
     if asked is None:
         raise not_found("call that waits for an answer")
     run = await call.services.store.run(call.owner, run_id)
-    if run is None or run.outcome is not None:
+    # The one who answered may ask again what stands, also when the run has gone on and ended.
+    answered = any(one.call_id == call_id for one in await call.services.store.approvals(run_id))
+    if not answered and (run is None or run.outcome is not None):
         raise Refusal("The run has ended: nothing waits for an answer any more.", status=409, code="run_ended")
     if asked.arguments_digest != body.arguments_digest:
         message = "The call has other arguments than those that were shown."
