@@ -125,6 +125,7 @@ export class OpenSession {
       if (stored || run.fold.outcome || !isActive(run.fold.status)) {
         this.run.value = null;
         if (run.fold.outcome) this.ended.set(run.id, run);
+        else announcement.value = endingSaid(endingIn(items, run.id));
         forget(run.id);
       }
     }
@@ -235,6 +236,14 @@ export class OpenSession {
     const info = this.info.value ?? sessions.value.find((one) => one.id === this.id);
     return info?.title ?? "New conversation";
   }
+}
+
+/** Of a run whose end was stored before its last event came here. */
+function endingIn(items: Item[], runId: string): string {
+  const own = items.filter((item) => item.run_id === runId);
+  const outcome = own.findLast((item) => item.kind === "message" && item.outcome);
+  if (outcome?.kind === "message") return outcome.outcome?.type ?? "";
+  return own.findLast((item) => item.kind === "notice")?.code ?? "";
 }
 
 function endingSaid(type: string): string {
