@@ -90,12 +90,12 @@ async def test_with_no_configuration_the_demo_models_answer_and_data_is_kept_at_
     process = start("serve", "--port", "0", environ=environ)
     with process:
         assert process.stdout is not None
-        lines = [await asyncio.to_thread(process.stdout.readline) for _ in range(4)]
+        lines = [await asyncio.to_thread(process.stdout.readline) for _ in range(5)]
         url = re.search(r"http://127\.0\.0\.1:\d+", lines[0])
         assert url is not None
-        assert "OPENAI_API_KEY" in lines[1]
-        assert "demo/echo" in lines[2]
-        assert "headwater.db" in lines[3]
+        assert "headwater.db" in lines[1]
+        assert "demo/story" in lines[3]
+        assert "OPENAI_API_KEY" in lines[4]
         served = Served(process, url[0])
         answer = await post(served, "/v1/chat/completions", **asking("chat", "demo/echo", "Hello there", stream=True))
         assert texts("chat", frames(answer.content)) == "Hello there"
