@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,14 +28,23 @@ class Served:
     def __init__(self, process: subprocess.Popen[str], url: str) -> None:
         self.process = process
         self.url = url
+        self._said: list[str] = []
+        # A pipe that nobody reads holds up who writes to it, once it is full.
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self._said.extend(self.process.stderr)
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
     async def end(self) -> tuple[int, str]:
         """Its exit code, and what it wrote to stderr."""
-        _, err = await asyncio.to_thread(self.process.communicate, timeout=SAFETY_S)
-        return self.process.returncode, err
+        code = await asyncio.to_thread(self.process.wait, SAFETY_S)
+        await asyncio.to_thread(self._reading.join)
+        return code, "".join(self._said)
 
 
 @asynccontextmanager
@@ -47,7 +57,12 @@ async def serve(folder: Path, config: str = "", environ: Mapping[str, str] | Non
         line = await asyncio.to_thread(process.stdout.readline)
         found = re.search(r"http://127\.0\.0\.1:\d+", line)
         assert found, process.stderr and process.stderr.read()
-        yield Served(process, found[0])
+        served = Served(process, found[0])
+        try:
+            yield served
+        finally:
+            process.kill()
+            await served.end()
     finally:
         process.kill()
         await asyncio.to_thread(process.wait)
