@@ -134,6 +134,16 @@ async def test_a_connection_is_used_again_also_if_the_end_of_the_body_comes_late
         assert len(up.simulator.connections) == 1
 
 
+@pytest.mark.parametrize("at", ["before_head", "after_head"])
+async def test_a_request_on_a_kept_connection_is_not_sent_twice_in_secret(at: Any) -> None:
+    """C20: it may have been taken, and be paid for. `retries = 0` is one attempt."""
+    async with asking(retries=0) as up:
+        assert await up.outcome(GOOD) == Completed("stop")
+        assert isinstance(await up.outcome(Answer(faults=(Fin(at=at),))), Failed)
+        assert len(up.simulator.requests) == 2
+        assert len(up.simulator.connections) == 1
+
+
 async def test_a_body_that_never_ends_does_not_keep_its_connection() -> None:
     async with asking() as up:
         assert await up.outcome(Answer(faults=(Stall(at="after_terminator"),))) == Completed("stop")

@@ -216,12 +216,9 @@ class HttpOpener:
         self._pool.close()
 
     async def _ask(self, exchange: HttpExchange, request: bytes) -> None:
-        ending: Ending | None = "unanswered"
-        if kept := self._pool.take():
-            ending = await exchange.ask(kept, request)
-        if ending == "unanswered":
-            # A server may close a connection that it kept just as we use it again: nobody's failure, and no attempt.
-            ending = await exchange.ask(await self._connect(), request)
+        # Also where a server closes a connection that it kept just as it is used again, the request may have been
+        # taken: to send it once more is another attempt, and policy's to decide.
+        ending = await exchange.ask(self._pool.take() or await self._connect(), request)
         if ending is not None:
             raise UpstreamError(self._no_answer(ending))
         if exchange.status == _NO_CONTENT:
