@@ -180,6 +180,13 @@ function calls(fold: Fold): Call[] {
   return fold.parts.filter((part) => part.kind === "call");
 }
 
+const RAN: ReadonlySet<CallState> = new Set(["running", "done", "failed", "unknown"]);
+
+/** Tools were run for it, or may have been: to answer again runs them again. */
+export function ranTools(parts: Shown[]): boolean {
+  return parts.some((part) => part.kind === "call" && RAN.has(part.state));
+}
+
 function turnCalls(fold: Fold): Call[] {
   return calls(fold).filter((call) => call.turn === fold.turn);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { apply, type Call, newFold, partsOf, rowsOf } from "../src/fold";
+import { apply, type Call, newFold, partsOf, ranTools, rowsOf } from "../src/fold";
 import type { Item, LogEvent } from "../src/wire";
 
 type Bare = LogEvent extends infer E ? (E extends LogEvent ? Omit<E, "seq" | "t" | "run_id"> : never) : never;
@@ -156,4 +156,15 @@ test("what is stored is shown as it was live", () => {
     { kind: "text", text: "a", turn: 0 },
     { kind: "text", text: "b", turn: 1 },
   ]);
+});
+
+test("whether tools were run is told by their states, not by their calls", () => {
+  const call: Bare[] = [
+    started,
+    attempt,
+    { type: "tool_call", index: 0, id: "c", name: "write" },
+    { type: "tool_call_end", index: 0 },
+  ];
+  expect(ranTools(folded(...call).parts)).toBe(false);
+  expect(ranTools(folded(...call, { type: "tool_run", call_id: "c" }).parts)).toBe(true);
 });

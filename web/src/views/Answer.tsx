@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
-import { isActive, partsOf, type Shown, type Words } from "../fold";
+import { isActive, partsOf, ranTools, type Shown, type Words } from "../fold";
 import { go, paths } from "../router";
 import type { LiveRun } from "../runs";
 import type { OpenSession } from "../session";
@@ -73,10 +73,11 @@ export function Answer({ session, runId, messages, notices, run, askedId, last }
           notices={notices}
           askedId={askedId}
           first={first}
+          ranTools={ranTools(parts)}
           last={last}
         />
       )}
-      {!live && <Actions session={session} runId={runId} messages={messages} text={textOf(parts)} />}
+      {!live && <Actions session={session} runId={runId} messages={messages} parts={parts} />}
     </article>
   );
 }
@@ -189,16 +190,17 @@ interface ActionsProps {
   session: OpenSession;
   runId: string;
   messages: MessageItem[];
-  text: string;
+  parts: Shown[];
 }
 
-function Actions({ session, runId, messages, text }: ActionsProps) {
+function Actions({ session, runId, messages, parts }: ActionsProps) {
   const [copied, setCopied] = useState(false);
   useEffect(() => {
     if (!copied) return;
     const timer = setTimeout(() => setCopied(false), 1500);
     return () => clearTimeout(timer);
   }, [copied]);
+  const again = ranTools(parts) ? ", tools run again" : "";
   const first = messages[0];
   const last = messages.at(-1);
   if (!first || !last) return null;
@@ -219,7 +221,7 @@ function Actions({ session, runId, messages, text }: ActionsProps) {
         class="icon-button"
         aria-label={copied ? "Copied" : "Copy answer"}
         title="Copy answer"
-        onClick={() => void copyText(text).then(() => setCopied(true))}
+        onClick={() => void copyText(textOf(parts)).then(() => setCopied(true))}
       >
         <Icon name={copied ? "check" : "copy"} size={16} />
       </button>
@@ -227,12 +229,16 @@ function Actions({ session, runId, messages, text }: ActionsProps) {
         label="Answer again"
         side="left"
         choices={[
-          { label: "Again with the same model", icon: "retry", act: () => void session.retry(first.id) },
+          {
+            label: `Again with the same model${again}`,
+            icon: "retry",
+            act: () => void session.retry(first.id),
+          },
           ...models.value
             .filter((model) => model.id !== first.model)
             .slice(0, 8)
             .map((model) => ({
-              label: `With ${model.id}`,
+              label: `With ${model.id}${again}`,
               act: () => void session.retry(first.id, model.id),
             })),
         ]}

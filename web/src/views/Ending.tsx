@@ -21,11 +21,13 @@ interface Props {
   askedId: string | null;
   /** The first message of the answer, if anything of it was kept. */
   first: MessageItem | undefined;
+  /** Tools were run for it. */
+  ranTools: boolean;
   /** Nothing comes after it: it can be gone on with. */
   last: boolean;
 }
 
-export function Ending({ session, runId, outcome, notices, askedId, first, last }: Props) {
+export function Ending({ session, runId, outcome, notices, askedId, first, ranTools, last }: Props) {
   if (isWhole(outcome)) return null;
   const own = notices.find((item) => item.kind === "notice" && isEnding(item)) as NoticeItem | undefined;
   const text = outcome ? endingText(outcome) : own?.text;
@@ -47,7 +49,7 @@ export function Ending({ session, runId, outcome, notices, askedId, first, last 
           )}
           {again && (
             <button type="button" class="button small" onClick={() => void session.retry(again)}>
-              <Icon name="retry" size={14} /> Retry
+              <Icon name="retry" size={14} /> {ranTools ? "Retry, tools run again" : "Retry"}
             </button>
           )}
         </span>

@@ -3,7 +3,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { lastOf } from "../../comparison";
 import { endingText, isWhole, toneOf } from "../../endings";
-import { isActive, partsOf, type Row, type Shown } from "../../fold";
+import { isActive, partsOf, type Row, ranTools, type Shown } from "../../fold";
 import type { LiveRun } from "../../runs";
 import type { OpenSession } from "../../session";
 import type { Outcome, Pane as PaneShape } from "../../wire";
@@ -230,6 +230,7 @@ function PaneAnswer({ pane, row, run, last }: AnswerProps) {
           notices={row.notices}
           askedId={lastOf(pane)}
           first={row.messages[0]}
+          ranTools={ranTools(shown)}
           last={last}
         />
       )}
