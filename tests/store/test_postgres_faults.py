@@ -368,21 +368,32 @@ async def test_who_can_not_write_letters_says_so_and_harms_nobody(
     assert "will look for themselves" in caplog.text
 
 
-async def test_one_that_can_not_even_look_goes_on_trying(proxy: tuple[Proxy, PostgresBackend]) -> None:
+async def test_one_that_can_not_even_look_has_those_who_watch_ask_and_goes_on_trying(
+    proxy: tuple[Proxy, PostgresBackend],
+) -> None:
+    """Or they would wait for ever, at a worker that learns of nothing, for what goes on at others (C50)."""
     between, backend = proxy
     backend.pace = Pace(hearing_s=0.02, deaf_s=0.02)
     store = await backend.worker()
     run = (await started(store)).run
-    told: asyncio.Queue[None] = asyncio.Queue()
-    store.watch_run(run.id, lambda: told.put_nowait(None))
-    await told.get()
+    told = asyncio.Event()
+    store.watch_run(run.id, told.set)
+    await told.wait()
     between.refusing = True
     between.cut()
-    await asyncio.sleep(0.5)
+    for _ in range(2):
+        told.clear()
+        async with asyncio.timeout(30):
+            await told.wait()
+        with pytest.raises(StoreError):
+            await store.read(OWNER, run.id)
     between.refusing = False
-    with backend.sql() as connection:
-        connection.execute("INSERT INTO headwater.batch SELECT n, 0, 0, 'x' FROM headwater.run")
-    await told.get()
+    # The first may be told by a look that fails even now; the second is seen.
+    for seq in range(2):
+        told.clear()
+        with backend.sql() as connection:
+            connection.execute(f"INSERT INTO headwater.batch SELECT n, {seq}, {seq}, 'x' FROM headwater.run")
+        await told.wait()
 
 
 async def test_followers_orders_and_owners_do_not_depend_on_letters(proxy: tuple[Proxy, PostgresBackend]) -> None:

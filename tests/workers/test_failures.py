@@ -21,9 +21,20 @@ TALKS = 4
 
 
 @pytest.fixture(scope="module")
-async def pair(postgres: PostgresServer) -> AsyncIterator[Fleet]:
+async def two(postgres: PostgresServer) -> AsyncIterator[Fleet]:
     async with fleet_of(2, postgres, "pair") as fleet:
         yield fleet
+
+
+@pytest.fixture
+async def pair(two: Fleet) -> AsyncIterator[Fleet]:
+    """A test that fails leaves nobody cut off, or asleep, to the next."""
+    try:
+        yield two
+    finally:
+        for member in two.members:
+            member.proxy.refusing = False
+            member.signal(signal.SIGCONT)
 
 
 async def under_way(fleet: Fleet, victims: Sequence[Member]) -> tuple[list[Talk], list[Talk]]:

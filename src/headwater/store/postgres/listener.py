@@ -112,10 +112,16 @@ class Listener:
         await self._look_all()
 
     async def _look_all(self) -> None:
-        """Whoever watches an owner is to fetch everything anew; of runs it shows what has changed."""
+        """Whoever watches an owner is to fetch everything anew; of runs it shows what has changed.
+
+        If it can't look, whoever watches a run is to ask, and so hears that the store can't be reached: a run of
+        another worker's goes on and ends, and here nobody would ever be told.
+        """
         try:
             await self._glance.look()
         except StoreError as error:
             _log.debug("could not look: %s", error)
+            for run_id in self._hub.runs.watched():
+                self._hub.runs.tell(run_id)
         for owner in self._hub.owners.watched():
             self._hub.owners.tell(owner, Changed("all", ""))
