@@ -72,7 +72,16 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [run] = [rest for word, rest in steps("package") if word == "RUN"]
     pip, *arguments = shlex.split(run.replace("/installed", str(prefix)))
     assert pip == "pip"
-    command = [sys.executable, "-m", "pip", *arguments, "--quiet", "--no-deps", "--no-warn-script-location"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        *arguments,
+        "--quiet",
+        "--no-deps",
+        "--ignore-installed",
+        "--no-warn-script-location",
+    ]
     done = subprocess.run(command, cwd=build, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return prefix

@@ -232,11 +232,6 @@ async def approve(call: Call, body: ApprovalIn) -> Reply:
     asked = await _asked(call, run_id, call_id)
     if asked is None:
         raise not_found("call that waits for an answer")
-    run = await call.services.store.run(call.owner, run_id)
-    # The one who answered may ask again what stands, also when the run has gone on and ended.
-    answered = any(one.call_id == call_id for one in await call.services.store.approvals(run_id))
-    if not answered and (run is None or run.outcome is not None):
-        raise Refusal("The run has ended: nothing waits for an answer any more.", status=409, code="run_ended")
     if asked.arguments_digest != body.arguments_digest:
         message = "The call has other arguments than those that were shown."
         raise Refusal(message, status=409, code="arguments_changed", facts={"arguments_digest": asked.arguments_digest})
@@ -256,7 +251,10 @@ async def approve(call: Call, body: ApprovalIn) -> Reply:
         case Replayed():
             stands = [one for one in await call.services.store.approvals(run_id) if one.call_id == call_id]
             return Reply(_approval(stands[0]), headers={"idempotency-replayed": "true"})
-        case KeyMismatch() | Missing():
+        case Missing():
+            # Its log was just read, so it is there.
+            raise Refusal("The run has ended: nothing waits for an answer any more.", status=409, code="run_ended")
+        case KeyMismatch():
             raise refused(result)
         case unreachable:
             assert_never(unreachable)
