@@ -311,3 +311,10 @@ def test_a_base_url_is_the_base_of_an_http_api_without_secrets(url: str, what: s
 @pytest.mark.parametrize("url", ["http://host", "https://host:1/v1/", "http://[::1]:1/v1", "http://10.0.0.1/a/b"])
 def test_a_base_url_of_any_host_is_fine(url: str) -> None:
     assert loaded(f'[upstreams.up]\nbase_url = "{url}"').settings.upstreams["up"].base_url == url
+
+
+@pytest.mark.parametrize("origin", ["app.example", "https://app.example/", "*", "ftp://app.example"])
+def test_origins_are_as_a_browser_says_them(origin: str) -> None:
+    assert said('[server]\ncors_origins = ["https://app.example", "http://localhost:5173", "http://[::1]:80"]') == []
+    [problem] = said(f'[server]\ncors_origins = ["{origin}"]')
+    assert problem.startswith("server.cors_origins[0]: is no origin.")

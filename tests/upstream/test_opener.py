@@ -68,12 +68,14 @@ class Upstream:
         await writer.wait_closed()
 
 
-async def test_a_kept_connection_that_was_just_closed_costs_no_attempt() -> None:
+async def test_a_kept_connection_that_is_closed_as_it_is_used_is_a_failure_that_may_be_tried_again() -> None:
+    """The request may have been taken, and be paid for: whether to send it once more is policy's to say (C20)."""
     upstream = Upstream(1)
     async with opener(upstream.talk) as one:
         for n in range(1, 4):
             assert await whole(await one.open(b"{}", "k")) == b"one"
-            assert upstream.connections == n
+            assert (await failure(one)).retryable
+            assert (upstream.connections, upstream.requests) == (n, 2 * n)
 
 
 async def test_a_new_connection_that_is_closed_is_not_asked_again() -> None:
