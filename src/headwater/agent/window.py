@@ -37,7 +37,7 @@ def fitted(request: Request, so_far: Sequence[Message], window_tokens: int | Non
     history, asked = exchanges[:-asked_in], _joined(exchanges[-asked_in:])
     steps = _steps(so_far)
     # Without a step there is nothing that must stay beside what was asked.
-    units: list[Exchange] = [*history, *(steps or [()])]
+    units: list[Exchange] = [*history, *(steps or [[]])]
     trimmed = trim(units, room(replace(request, messages=(*system, *asked)), window_tokens))
     if not trimmed.left_out:
         return Fitted((*request.messages, *so_far))
