@@ -1,6 +1,7 @@
 """A user's own agent: what it says, and how it ends (C70, C72)."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Any
