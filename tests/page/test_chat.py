@@ -4,7 +4,7 @@ import base64
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import APIResponse, BrowserContext, Route, expect
 
 from tests.page.house import SAFETY_MS, House, Tab, tokens
 
@@ -87,6 +87,28 @@ def test_enter_sends_shift_enter_does_not_and_neither_does_a_word_that_is_being_
     tab.message.press("Enter")
     expect(tab.page.locator(".bubble-text")).to_have_text("one\ntwo")
     expect(tab.message).to_have_value("")
+
+
+def test_what_is_said_is_shown_once_however_the_page_learns_that_it_is_stored(tab: Tab) -> None:
+    held: list[tuple[Route, APIResponse]] = []
+    tab.page.route("**/messages", lambda route: _hold(route, held))
+    tab.ask("Only once", "slow")
+    # The run's first words came by the event connection, while the answer to what was said is still under way.
+    expect(tab.page.locator(".said:not(.pending) .bubble-text")).to_have_text("Only once")
+    expect(tab.page.locator(".bubble-text")).to_have_count(1)
+    route, answer = held.pop()
+    route.fulfill(response=answer)
+    tab.wait_for_words(3)
+    expect(tab.page.locator(".bubble-text")).to_have_count(1)
+    tab.stop.click()
+    expect(tab.answer.locator(".ending")).to_be_visible()
+
+
+def _hold(route: Route, held: list[tuple[Route, APIResponse]]) -> None:
+    if route.request.method == "POST":
+        held.append((route, route.fetch()))
+    else:
+        route.continue_()
 
 
 def test_drafts_are_kept_for_each_conversation(tab: Tab) -> None:

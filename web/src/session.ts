@@ -11,14 +11,19 @@ import type { Asked, Item, MessageItem, Multitask, Parameters, Part, Queue, Sess
 export interface Pending {
   content: string;
   parts: Part[];
-  failed: string | null;
+  /** What was said last before it: once that is another message, it is stored. */
+  afterId: string | null;
 }
 
 export class OpenSession {
   readonly info: Signal<SessionNow | null> = signal(null);
   readonly items: Signal<Item[]> = signal([]);
   readonly queue: Signal<Queue | null> = signal(null);
-  readonly pending: Signal<Pending | null> = signal(null);
+  /** Until it is among `items`, however that came to be known: never both. */
+  readonly pending = computed<Pending | null>(() => {
+    const sent = this.sent.value;
+    return sent && sent.afterId === lastSaidId(this.items.value) ? sent : null;
+  });
   /** The run that goes on, or that has just ended and is not in `items` yet. */
   readonly run: Signal<LiveRun | null> = signal(null);
   readonly stopping = signal(false);
@@ -27,6 +32,7 @@ export class OpenSession {
   readonly rows = computed<Row[]>(() => rowsOf(this.items.value));
   /** Those that have ended here: they know more than what is stored, e.g. how long was thought. */
   private readonly ended = new Map<string, LiveRun>();
+  private readonly sent: Signal<Pending | null> = signal(null);
   private readonly unwatch: () => void;
   private loading: Promise<void> | null = null;
   private again = false;
@@ -77,16 +83,17 @@ export class OpenSession {
       this.again = true;
       return this.loading;
     }
-    this.loading = this.fetch();
-    try {
-      await this.loading;
-    } finally {
-      this.loading = null;
-    }
-    if (this.again) {
+    this.loading = this.fetchAll();
+    await this.loading;
+    this.loading = null;
+  }
+
+  /** Until nobody asked anew meanwhile: what was asked for later may not be in what was fetched first. */
+  private async fetchAll(): Promise<void> {
+    do {
       this.again = false;
-      await this.load();
-    }
+      await this.fetch();
+    } while (this.again);
   }
 
   private async fetch(): Promise<void> {
@@ -163,7 +170,8 @@ export class OpenSession {
   async send(said: Saying): Promise<boolean> {
     const multitask: Multitask = said.multitask ?? "reject";
     if (multitask !== "queue") {
-      this.pending.value = { content: said.content, parts: said.parts ?? [], failed: null };
+      const afterId = lastSaidId(this.items.value);
+      this.sent.value = { content: said.content, parts: said.parts ?? [], afterId };
     }
     return this.begin(() => api.say(this.id, said, newKey()));
   }
@@ -197,7 +205,7 @@ export class OpenSession {
       void this.load();
       return false;
     } finally {
-      this.pending.value = null;
+      this.sent.value = null;
       refreshSoon();
     }
   }
@@ -236,6 +244,10 @@ export class OpenSession {
     const info = this.info.value ?? sessions.value.find((one) => one.id === this.id);
     return info?.title ?? "New conversation";
   }
+}
+
+function lastSaidId(items: Item[]): string | null {
+  return items.findLast((item) => item.kind === "message" && item.role === "user")?.id ?? null;
 }
 
 /** Of a run whose end was stored before its last event came here. */

@@ -23,7 +23,6 @@ export function NewChat() {
   const model = modelForNew.value;
   const send = async (said: Composed) => {
     const session = new OpenSession(newSessionId());
-    session.pending.value = { content: said.content, parts: said.parts, failed: null };
     session.loaded.value = true;
     try {
       await api.createSession(session.id, { ...newParameters.value, ...(model ? { model } : {}) });
