@@ -32,8 +32,8 @@ database, which says so in the lock beside it; else, where the database is no fi
 none, the command has a server of its own, in its own process and on a free port of this machine, for as long as it lasts. A database that a
 server holds is never opened. Where the server wants a key: `--key`, or `HEADWATER_KEY`.
 
-A run that a command has started goes on when its terminal is lost, and is found by `headwater attach last`; one of a server of the
-command's own ends with it.
+A run that a command has started goes on when its terminal is lost or the command is told to end (SIGTERM), and is found by `headwater attach
+last`; one of a server of the command's own ends with it.
 
 ## At a terminal
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 NOTHING_HERE = Path(__file__).parent / "wire"
 """A folder without configuration."""
@@ -15,7 +16,9 @@ def start(
     folder: Path = NOTHING_HERE,
     environ: Mapping[str, str] | None = None,
     stdin: int = subprocess.DEVNULL,
+    stderr: int | IO[str] = subprocess.PIPE,
 ) -> subprocess.Popen[str]:
+    """What lives long and logs needs a file for `stderr`: a pipe that nobody reads gets full, and blocks it."""
     command = [sys.executable, "-c", "from headwater.cli import main; main()", *arguments]
     # Paths in it may be relative to where the tests were started.
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
@@ -23,7 +26,7 @@ def start(
     # Nothing is left behind; a test that wants a file says which.
     variables.setdefault("HEADWATER_STORE__URL", "memory:")
     return subprocess.Popen(
-        command, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, env=variables
+        command, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, text=True, cwd=folder, env=variables
     )
 
 

@@ -28,7 +28,8 @@ class House:
         self.server: subprocess.Popen[str] | None = None
 
     def start(self, port: str = "0") -> None:
-        self.server = start("serve", "--port", port, environ=self.environ)
+        with (self.folder / "server.log").open("a") as log:
+            self.server = start("serve", "--port", port, environ=self.environ, stderr=log)
         assert self.server.stdout is not None
         found = re.search(r"http://127\.0\.0\.1:\d+", self.server.stdout.readline())
         assert found
@@ -50,9 +51,11 @@ class House:
 
 
 @pytest.fixture(scope="session")
-def simulator() -> Iterator[str]:
+def simulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Its address."""
-    with start("simulate", str(STORY), "--port", "0") as process:
+    with (tmp_path_factory.mktemp("simulator") / "log").open("w") as log:
+        process = start("simulate", str(STORY), "--port", "0", stderr=log)
+    with process:
         assert process.stdout is not None
         found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
         assert found

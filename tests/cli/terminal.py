@@ -109,6 +109,11 @@ class Terminal:
         self._stream.feed(data)
         return bool(data)
 
+    def echoes(self) -> bool:
+        """What is typed is shown, and a line at a time is read: as a shell leaves it."""
+        modes = termios.tcgetattr(self._master)[3]
+        return bool(modes & termios.ECHO) and bool(modes & termios.ICANON)
+
     # -------------------------------------------------------------------- doing
 
     def type(self, text: str) -> None:
@@ -126,11 +131,17 @@ class Terminal:
     def _set_size(self, columns: int, rows: int) -> None:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
+    def hang_up(self) -> None:
+        """The window is closed."""
+        os.close(self._master)
+        self._master = -1
+
     def close(self) -> None:
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait(10)
-        os.close(self._master)
+        if self._master >= 0:
+            self.hang_up()
 
 
 @contextmanager

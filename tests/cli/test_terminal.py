@@ -11,7 +11,7 @@ from headwater.cli import exits
 from headwater.cli.paint import Painter, blocks
 from headwater.simulate.load import load_scenario
 from tests.cli.conftest import STORY, House
-from tests.cli.terminal import Terminal, terminal
+from tests.cli.terminal import PATIENCE_S, Terminal, terminal
 
 PROMPT = "›"
 
@@ -163,6 +163,52 @@ class TestLeaving:
             seen.type("still here\r")
             seen.wait_for("still here", count=2)
         empty.stop()
+
+    @pytest.mark.parametrize(
+        ("number", "code"), [(signal.SIGTERM, exits.TERMINATED), (signal.SIGHUP, exits.TERMINAL_LOST)]
+    )
+    def test_a_signal_in_mid_answer_gives_the_terminal_back(
+        self, house: House, number: signal.Signals, code: int
+    ) -> None:
+        with terminal("chat", "-m", "sim/hold", environ=house.environ) as seen:
+            seen.wait_for(PROMPT)
+            seen.type("go\r")
+            seen.wait_for("six")
+            assert not seen.echoes()
+            seen.process.send_signal(number)
+            assert seen.wait_for_end() == code
+            assert seen.echoes()
+            assert not seen.emulated.cursor.hidden
+            assert f"headwater: ended by {number.name}." in seen.text()
+            assert "Ctrl-C stops" not in seen.text()
+            found = re.search(r"The run goes on.*headwater attach (run_\w+)", seen.text(), re.DOTALL)
+            assert found
+        assert house.run("stop", found[1]) == (0, "Stopped. The 6 words that had come are kept.\n", "")
+
+    def test_a_signal_elsewhere_gives_it_back_too(self, house: House, empty: House) -> None:
+        """At the prompt, from a table, from a comparison; and from a server of its own, whose run ends with it."""
+        asked: list[tuple[House, tuple[str, ...], str]] = [
+            (house, ("chat", "-m", "demo/echo"), PROMPT),
+            (house, ("runs",), "q leaves"),
+            (house, ("compare", "-m", "sim/hold", "-m", "demo/echo", "?"), "six"),
+            (empty, ("chat", "-m", "sim/hold", "?"), "six"),
+        ]
+        for where, arguments, wanted in asked:
+            with terminal(*arguments, environ=where.environ) as seen:
+                seen.wait_for(wanted)
+                seen.process.send_signal(signal.SIGTERM)
+                assert seen.wait_for_end() == exits.TERMINATED
+                assert seen.echoes()
+                assert not seen.emulated.cursor.hidden
+        assert "The run ends with this process" in seen.text()
+        assert "interrupted: shutdown" in empty.run("runs")[1]
+
+    def test_a_terminal_that_is_closed_leaves_the_run_going(self, house: House) -> None:
+        with terminal("chat", "--session", "closed", "-m", "sim/hold", "?", environ=house.environ) as seen:
+            seen.wait_for("six")
+            seen.hang_up()
+            assert seen.process.wait(PATIENCE_S) == exits.TERMINAL_LOST
+        assert '"running"' in house.run("runs", "--session", "closed", "--json")[1]
 
 
 class TestTyping:

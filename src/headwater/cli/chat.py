@@ -105,6 +105,8 @@ async def follow(
     server: "Reached", run_id: str, reasoning: "Reasoning | None", as_json: bool = False, plain: bool = False
 ) -> int:
     """The exit code that its ending is."""
+    import asyncio
+
     from headwater.cli.following import Detached, Following, LeftByCtrlC
 
     showing = _showing(run_id, reasoning, as_json, plain)
@@ -112,10 +114,12 @@ async def follow(
     showing.begin(following)
     try:
         return exits.code_of(await following.run())
-    except Detached:
+    except (Detached, asyncio.CancelledError) as left:
         showing.close()
-        print(f"The run goes on. To follow it again:\n  headwater attach {run_id}", file=sys.stderr)
-        return exits.COMPLETED
+        print(following.left_behind(), file=sys.stderr)
+        if isinstance(left, Detached):
+            return exits.COMPLETED
+        raise
     except LeftByCtrlC:
         return exits.CTRL_C
     finally:

@@ -15,8 +15,10 @@ INCOMPLETE: Final = 3
 STOPPED: Final = 4
 INTERRUPTED: Final = 5
 NO_SERVER: Final = 6
+TERMINAL_LOST: Final = 129
 CTRL_C: Final = 130
 PIPE_CLOSED: Final = 141
+TERMINATED: Final = 143
 
 MEANINGS: Final = {
     COMPLETED: "done; the run was completed",
@@ -26,8 +28,10 @@ MEANINGS: Final = {
     STOPPED: "the run was stopped, by you or by somebody else",
     INTERRUPTED: "the server went away under the run; what had come is kept",
     NO_SERVER: "there is no server that answers, and none can be started here",
+    TERMINAL_LOST: "its terminal was closed (SIGHUP); the run goes on",
     CTRL_C: "left with Ctrl-C",
     PIPE_CLOSED: "whoever read the output has gone",
+    TERMINATED: "it was told to end (SIGTERM); the run goes on",
 }
 
 BY_OUTCOME: Final = {
@@ -37,6 +41,8 @@ BY_OUTCOME: Final = {
     "stopped": STOPPED,
     "interrupted": INTERRUPTED,
 }
+
+BY_SIGNAL: Final = {"SIGHUP": TERMINAL_LOST, "SIGTERM": TERMINATED}
 
 
 def code_of(outcome: "Outcome") -> int:

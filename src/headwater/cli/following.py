@@ -65,6 +65,12 @@ class Following:
                 with suppress(BaseException):
                     await task
 
+    def left_behind(self) -> str:
+        """What becomes of the run if nobody follows it here."""
+        if self._server.embedded:
+            return "The run ends with this process, which is its server. What had come is kept."
+        return f"The run goes on. To follow it again:\n  headwater attach {self._run_id}"
+
     # ------------------------------------------------------- what a person does
 
     def interrupt(self) -> None:

@@ -10,6 +10,7 @@ import re
 import sys
 import termios
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 _SEQUENCE: Final = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|O.|.)?", re.DOTALL)
@@ -38,7 +39,9 @@ class Keyboard:
         if self._before is None:
             return
         asyncio.get_running_loop().remove_reader(self._file)
-        termios.tcsetattr(self._file, termios.TCSADRAIN, self._before)
+        with suppress(termios.error):
+            # It may be gone.
+            termios.tcsetattr(self._file, termios.TCSADRAIN, self._before)
         self._before = None
 
     def _on_ready(self) -> None:

@@ -131,15 +131,19 @@ def with_server(where: Where, work: Callable[[Reached], Awaitable[T]]) -> T:
     """`work`'s result; what is wrong is said on stderr, and is an exit code."""
     import asyncio
 
+    from headwater.cli import leaving
     from headwater.client import ApiError, FollowError
     from headwater.errors import StoreError
 
     async def main() -> T:
-        async with reached(where) as server:
-            return await work(server)
+        with leaving.by_signal():
+            async with reached(where) as server:
+                return await work(server)
 
     try:
         return asyncio.run(main())
+    except leaving.Ended as ended:
+        exits.leave(f"ended by {ended.signal.name}.", exits.BY_SIGNAL[ended.signal.name])
     except (NoServer, StoreError) as error:
         exits.leave(str(error), exits.NO_SERVER)
     except (ApiError, FollowError) as error:

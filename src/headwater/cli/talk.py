@@ -1,5 +1,6 @@
 """`headwater chat` with a person at the other end: a prompt, answers, and commands that begin with a slash."""
 
+import asyncio
 import os
 import shutil
 import textwrap
@@ -118,10 +119,12 @@ class Talk:
     async def _shown(self, following: Following, close: Callable[[], None] = lambda: None) -> None:
         try:
             await following.run()
-        except Detached:
+        except (Detached, asyncio.CancelledError) as left:
             close()
-            print(f"The run goes on. To follow it again:\n  headwater attach {self._conversation.run_id}")
-            raise Left(exits.COMPLETED) from None
+            print(following.left_behind())
+            if isinstance(left, Detached):
+                raise Left(exits.COMPLETED) from None
+            raise
         except LeftByCtrlC:
             raise Left(exits.CTRL_C) from None
 
