@@ -29,13 +29,15 @@ _ASKED: Final[dict[str, DialectName]] = {
 class App:
     """For uvicorn with `DirectProtocol`. A model that is asked does not pass the layers of all else."""
 
-    def __init__(self, asked: Mapping[str, ASGIApp], other: ASGIApp) -> None:
+    def __init__(self, asked: Mapping[str, ASGIApp], every: Starlette) -> None:
+        """`every` has those that are asked, too: for what is no POST."""
+        self.routes = every.routes
         self._asked = asked
-        self._other = other
+        self._every = every
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = self._asked.get(scope["path"]) if scope["method"] == "POST" else None
-        await (asked or self._other)(scope, receive, send)
+        await (asked or self._every)(scope, receive, send)
 
 
 def build_app(services: Services, identify: Identify = anybody, more: Sequence[BaseRoute] = ()) -> App:

@@ -167,9 +167,10 @@ class DirectProtocol(HttpToolsProtocol):
             self._open.append((self.cycle, outlet))
 
     def on_response_complete(self) -> None:
-        _, outlet = self._open.pop(0)
-        # Else the stream and its outlet hold each other until the next garbage collection.
+        cycle, outlet = self._open.pop(0)
+        # Else a request, its outlet and the stream hold one another until the next garbage collection.
         outlet.detach()
+        cycle.scope["extensions"] = {}
         super().on_response_complete()
 
     def pause_writing(self) -> None:
@@ -189,4 +190,7 @@ class DirectProtocol(HttpToolsProtocol):
             cycle.disconnected = True
             cycle.message_event.set()
             outlet.lost()
+            cycle.scope["extensions"] = {}
         self._open.clear()
+        # As above: each of these holds the connection.
+        self.cycle = self.parser = None  # type: ignore[assignment]
