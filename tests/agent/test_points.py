@@ -28,7 +28,7 @@ SCRIPTS: Final = {
     "between": (calls("note", "slow", word="between"), DONE),
     "turn2": (calls("note", word="turn2"), HANGS),
     "approval": (calls("long", word="5"), DONE),
-    "own": (),
+    "own": (DONE,),
 }
 """What the model of each agent says. Named for the point at which it is; the last is a user's own, inside a tool."""
 REACHED: Final[dict[str, Callable[[Any], bool]]] = {
@@ -65,8 +65,8 @@ def config(simulator: Simulator, journal: Path) -> str:
     )
     agents = "".join(
         f'[agents.{point}]\nmodel = "chat/{point}"\ntools = ["rogue"]\napprove = ["rogue.long"]\n'
-        for point, script in SCRIPTS.items()
-        if script
+        for point in SCRIPTS
+        if point != "own"
     )
     agents += '[agents.own]\npython = "tests.agent.bots:is_held_up_by_its_tool"\ntools = ["rogue"]\n'
     rogue = f'[mcp.rogue]\ncommand = ["{sys.executable}", "{ROGUE}", "{journal}"]\ncancel_timeout_s = 3\n'
