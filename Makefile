@@ -38,9 +38,10 @@ check: $(VENV)/.dev web/node_modules/.made
 bench: $(VENV)/.dev $(PAGE)
 	$(BIN)/python -m bench
 
-# The same kills as in `make test`, ten times as many.
+# The same kills and machines as in `make test`, ten times as many.
 soak: $(VENV)/.dev
-	HEADWATER_KILLS=200 $(BIN)/python -m pytest tests/runs/test_kill.py
+	HEADWATER_KILLS=200 $(BIN)/python -m pytest --hypothesis-profile=soak tests/runs/test_kill.py tests/runs/test_machine.py
+	$(BIN)/python -m pytest --hypothesis-profile=soak tests/store/test_conformance.py -k machine
 
 # The pictures in the README, from the page as it is now.
 screenshots: $(VENV)/.dev $(PAGE)

@@ -19,6 +19,7 @@ settings.register_profile(
     "fast", max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("ci", settings.get_profile("fast"), max_examples=300)
+settings.register_profile("soak", settings.get_profile("fast"), max_examples=3000)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "fast")
 
 

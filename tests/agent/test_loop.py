@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
-from headwater.config.settings import AgentSettings, ModelSettings
+from headwater.config.settings import AgentSettings
 from headwater.events import (
     AttemptStarted,
     Completed,
@@ -19,8 +18,7 @@ from headwater.events import (
     ToolRunStarted,
 )
 from headwater.simulate import Answer, Call, Fin, Usage
-from headwater.testing import Simulator
-from tests.agent.company import DONE, calls, company, serving, settings_of, states
+from tests.agent.company import DONE, calls, company, states
 
 pytestmark = pytest.mark.anyio
 
@@ -253,22 +251,6 @@ async def test_what_is_in_the_log_is_what_a_follower_saw(tmp_path: Path) -> None
         assert kinds.count(AttemptStarted) == 2
         assert kinds.count(ToolResult) == 2
         assert log[-1].event == RunEnded(Completed("stop"))
-
-
-async def test_what_no_longer_fits_is_left_out_and_said_once(tmp_path: Path) -> None:
-    async with Simulator() as simulator:
-        small = ModelSettings(name="small", upstream="chat", model="m", context_tokens=6000)
-        settings = settings_of(simulator, tmp_path / "j", helper={"model": "small"})
-        async with serving(replace(settings, models=(small,)), simulator, tmp_path / "j") as one:
-            simulator.script("m", DONE, DONE, calls("note"), DONE)
-            session_id = await one.session()
-            for word in ("river", "lake"):
-                await one.ended(await one.say(session_id, content=f"{word} " * 2500))
-            run_id = await one.say(session_id, content="And now?")
-            assert (await one.ended(run_id))["status"] == "completed"
-            codes = [entry.event.code for entry in await one.log(run_id) if isinstance(entry.event, Notice)]
-            assert codes == ["context_trimmed"]
-            assert "river" not in str(one.sent(3))
 
 
 def test_nothing_needs_to_be_set_for_an_agent_but_its_model() -> None:

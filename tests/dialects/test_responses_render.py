@@ -285,6 +285,12 @@ def test_an_opaque_item_goes_back_to_its_own_dialect_and_upstream_only() -> None
     assert search not in items(Assistant((Opaque("messages", search),), origin="up"))
 
 
+def test_how_an_answer_ended_is_no_item() -> None:
+    ended = Opaque("responses", {"type": "headwater.stop", "service_tier": "default"})
+    said = {"type": "message", "role": "assistant", "content": "So."}
+    assert items(Assistant((Text("So."), ended), origin="up")) == items(Assistant((Text("So."), ended))) == [said]
+
+
 def test_an_output_that_an_upstream_gave_itself_is_not_sent_twice() -> None:
     output = Opaque("responses", {"type": "function_call_output", "call_id": "call_a", "output": "x"})
     written = items(Assistant((call(), output), origin="up"), ToolOutput("call_a", (Text("y"),)))

@@ -209,7 +209,8 @@ def test_what_goes_on_from_a_partial_names_it() -> None:
 
 def test_that_the_context_was_trimmed_stays_to_be_seen_and_other_notices_do_not() -> None:
     trimmed = Notice("context_trimmed", "The 2 oldest messages do not fit.")
-    kept = leave(Notice("not_carried", "seed: no such parameter."), trimmed, *TEXT)
+    before = Notice("context_trimmed", "The oldest message does not fit.")
+    kept = leave(Notice("not_carried", "seed: no such parameter."), before, trimmed, *TEXT)
     assert [(notice.code, notice.text) for notice in kept.notices] == [(trimmed.code, trimmed.text)]
 
 

@@ -62,12 +62,20 @@ class PostgresMachine(StoreMachine):
         return PostgresBackend(self.url)
 
 
-TestMemoryMachine = MemoryMachine.TestCase
-TestSqliteMachine = SqliteMachine.TestCase
+def examples(part: int) -> settings:
+    """Each of 50 steps: in CI, thousands in all."""
+    return settings(max_examples=settings().max_examples // part)
+
+
+def test_memory_machine() -> None:
+    run_state_machine_as_test(MemoryMachine, settings=examples(2))
+
+
+def test_sqlite_machine() -> None:
+    run_state_machine_as_test(SqliteMachine, settings=examples(3))
 
 
 def test_postgres_machine(postgres: PostgresServer) -> None:
     PostgresMachine.url = emptied(postgres, "machine")
     # A step is some 50 round trips.
-    fewer = settings(max_examples=settings().max_examples // 4, stateful_step_count=30)
-    run_state_machine_as_test(PostgresMachine, settings=fewer)
+    run_state_machine_as_test(PostgresMachine, settings=settings(examples(8), stateful_step_count=30))

@@ -16,10 +16,12 @@ from headwater.agent.arguments import prepare
 from headwater.agent.calls import Calls
 from headwater.agent.pictures import Pictures
 from headwater.agent.tools import Tool, Toolbox
-from headwater.conversation import Message, Request
+from headwater.agent.window import fitted
+from headwater.conversation import Request
 from headwater.events import Completed, Failed, Incomplete, Notice, Outcome
 from headwater.records import Run
-from headwater.sessions.context import Context
+from headwater.sessions.context import Context, trimmed_notice
+from headwater.sessions.trim import tokens
 from headwater.source import Ended, Sink, Source, Suspended, emit
 from headwater.upstream.continuation import continued
 from headwater.upstream.model import Model
@@ -61,8 +63,6 @@ class Loop:
 
     async def run(self, sink: Sink) -> Ended | Suspended:
         fresh = not sink.fold.attempts
-        if fresh and self._context.notice is not None:
-            emit(sink, self._context.notice)
         await asyncio.to_thread(prepare)
         offer = await self._toolbox.offer()
         if fresh:
@@ -95,7 +95,7 @@ class Loop:
         fold = sink.fold
         number = fold.turn + 1 if fold.attempts else 0
         self._turn = turn = self._model.turn(
-            await self._request(tools, fold),
+            await self._request(tools, sink),
             call_id_prefix=f"call_{self._run.id.removeprefix('run_')}_{number}_",
             turn=number,
             may_continue=True,
@@ -109,17 +109,21 @@ class Loop:
         finally:
             self._turn = None
 
-    async def _request(self, tools: Sequence[Tool], fold: Accumulator) -> Request:
-        """What was said before, and what this run has said and been told so far."""
+    async def _request(self, tools: Sequence[Tool], sink: Sink) -> Request:
+        """What was said before, and what this run has said and been told so far, as far as that fits."""
         request, goes_on = self._context.request, self._context.goes_on
-        so_far: list[Message] = await self._pictures.shown(fold.messages())
-        if so_far and goes_on is not None:
-            request = continued(request, goes_on, "none")
-        return replace(
-            request,
-            messages=(*request.messages, *so_far),
-            tools=tuple(tool.declared() for tool in tools),
-        )
+        so_far = await self._pictures.shown(sink.fold.messages())
+        window_tokens, asked_in = self._model.context_tokens, 1
+        if goes_on is not None and so_far:
+            request, asked_in = continued(request, goes_on, "none"), 2
+        elif goes_on is not None and window_tokens is not None:
+            window_tokens -= tokens(goes_on)
+        request = replace(request, tools=tuple(tool.declared() for tool in tools))
+        told = fitted(request, so_far, window_tokens, asked_in=asked_in)
+        notice = trimmed_notice(self._context.left_out + told.left_out)
+        if notice is not None and notice not in sink.fold.notices:
+            emit(sink, notice)
+        return replace(request, messages=told.messages)
 
     def _is_spent(self, fold: Accumulator) -> bool:
         if fold.turn + 1 >= self._limits.max_turns:

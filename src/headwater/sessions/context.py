@@ -28,8 +28,13 @@ class Context(Struct, frozen=True):
     request: Request
     goes_on: Assistant | None = None
     """The cut message that is to be gone on with; it is the last of the conversation, and not in `request`."""
-    notice: Notice | None = None
-    """For the run's log: what was left out."""
+    left_out: int = 0
+    """Messages, the oldest, that do not fit."""
+
+    @property
+    def notice(self) -> Notice | None:
+        """For the run's log."""
+        return trimmed_notice(self.left_out)
 
 
 def context(transcript: Transcript, run: Run, request: Request, window_tokens: int | None = None) -> Context:
@@ -49,10 +54,10 @@ def context(transcript: Transcript, run: Run, request: Request, window_tokens: i
         trimmed = trim(exchanges, room(replace(request, messages=tuple(beside)), window_tokens))
         exchanges, left_out = [[*exchange] for exchange in trimmed.kept], trimmed.left_out
     messages = (*system, *(message for exchange in exchanges for message in exchange))
-    return Context(replace(request, messages=messages), goes_on, _trimmed_notice(left_out))
+    return Context(replace(request, messages=messages), goes_on, left_out)
 
 
-def _trimmed_notice(left_out: int) -> Notice | None:
+def trimmed_notice(left_out: int) -> Notice | None:
     if not left_out:
         return None
     what = "The oldest message does" if left_out == 1 else f"The {left_out} oldest messages do"

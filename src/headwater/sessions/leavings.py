@@ -113,7 +113,8 @@ def _unknown(fold: Accumulator) -> Iterator[ToolOutput]:
 
 
 def _notices(fold: Accumulator, outcome: Outcome, *, answered: bool) -> Iterator[Notice]:
-    yield from (notice for notice in fold.notices if notice.code == CONTEXT_TRIMMED)
+    # The last of them counts what the ones before it do.
+    yield from [notice for notice in fold.notices if notice.code == CONTEXT_TRIMMED][-1:]
     yield from _dropped(fold, outcome)
     match outcome:
         case Completed():

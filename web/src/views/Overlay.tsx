@@ -1,7 +1,7 @@
 /** Menus and dialogs: closed by Esc and by a click elsewhere, and back to where the focus was. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { overlay } from "../state";
 import { Icon, type IconName } from "./Icon";
 
@@ -39,7 +39,8 @@ export function Menu({
     setOpen(false);
     if (focus) button.current?.focus();
   };
-  useEffect(() => {
+  // Before anything more is typed.
+  useLayoutEffect(() => {
     if (!open) return;
     list.current?.querySelector<HTMLElement>("[role=menuitem]:not([disabled])")?.focus();
     return dismissing(list.current!, button.current!, close);
@@ -156,7 +157,8 @@ interface DialogProps {
 /** A modal one: the browser keeps the focus inside, and gives it back. */
 export function Dialog({ title, close, children, class: name }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // Before anything more is typed.
+  useLayoutEffect(() => {
     const release = overlay();
     const dialog = ref.current!;
     const before = document.activeElement;

@@ -22,6 +22,7 @@ from headwater.conversation import (
     ToolOutput,
     User,
 )
+from headwater.dialects.base import STOP
 from headwater.dialects.history import NOTHING_SAID, plain_name, settled
 from headwater.dialects.responses.pairs import is_clients, unpaired
 from headwater.dialects.responses.reasoning import is_sealed, rebuilt
@@ -29,8 +30,8 @@ from headwater.dialects.responses.reasoning import is_sealed, rebuilt
 Item = dict[str, Any]
 
 _CALL_ID_CHARS: Final = 64
-# Said in another way: a note on a message, and the output of a call.
-_NOT_AGAIN: Final = frozenset({"message", "function_call_output"})
+# Said in another way: a note on a message, and the output of a call; or, of how an answer ended, not at all.
+_NOT_AGAIN: Final = frozenset({"message", "function_call_output", STOP})
 # What this dialect itself may add to a call; other fields go to nobody but the upstream that they came from.
 CALL_EXTRAS: Final = ("namespace", "caller", "async")
 

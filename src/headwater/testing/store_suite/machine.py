@@ -324,14 +324,15 @@ class StoreMachine(RuleBasedStateMachine):
         self.do(self.compare(self.workers[-1].store))
 
     async def compare(self, store: Store) -> None:
-        for run in self.runs.values():
-            found = await store.read(OWNER, run.id)
+        # All at once: for some engines that is one question.
+        logs = await asyncio.gather(*(store.read(OWNER, run_id) for run_id in self.runs))
+        for run, found in zip(self.runs.values(), logs, strict=True):
             assert found is not None
             assert (found.run.state.value, found.run.outcome) == (run.state, run.outcome)
             assert (found.run.stop.reason if found.run.stop else None) == run.stop
             assert [entry for batch in found.batches for entry in batch.entries] == run.log
-        for session_id in self.queues:
-            transcript = await store.transcript(OWNER, session_id)
+        transcripts = await asyncio.gather(*(store.transcript(OWNER, session_id) for session_id in self.queues))
+        for session_id, transcript in zip(self.queues, transcripts, strict=True):
             if transcript is not None:
                 self.compare_session(session_id, transcript)
 
