@@ -1,7 +1,6 @@
 """A server of tools that does all that one should not do. No SDK: it starts at once, and nothing keeps it in order.
 
     python rogue.py JOURNAL [unlisted]
-    python rogue.py JOURNAL http          # it says its port on stdout
 
 What it does is written to the journal, line by line, by the process that does it.
 """
@@ -13,7 +12,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 NAMES = (
@@ -171,9 +169,6 @@ def reply(message: Message) -> Message | None:
     return {"id": id, "result": result}
 
 
-# ------------------------------------------------------------------------------ stdio
-
-
 def write_out(said: str) -> None:
     with OUT:
         sys.stdout.write(said)
@@ -191,58 +186,5 @@ def over_stdio() -> None:
             write_out(json.dumps({"jsonrpc": "2.0", **answer}) + "\n")
 
 
-# ------------------------------------------------------------------------------- HTTP
-
-
-class Handler(BaseHTTPRequestHandler):
-    """A call is answered by a stream of events, all else by JSON. It is of the time before 2026."""
-
-    def do_POST(self) -> None:
-        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        if message["method"] == "tools/call":
-            self.call(message)
-        elif (answer := reply(message)) is not None:
-            self.head(200, "application/json")
-            self.wfile.write(json.dumps({"jsonrpc": "2.0", **answer}).encode())
-        else:
-            self.head(202)
-
-    def do_GET(self) -> None:
-        self.head(405)
-
-    def do_DELETE(self) -> None:
-        self.head(200)
-
-    def head(self, status: int, content_type: str | None = None) -> None:
-        self.send_response(status)
-        self.send_header("mcp-session-id", "s")
-        if content_type is not None:
-            self.send_header("content-type", content_type)
-        self.end_headers()
-
-    def call(self, message: Message) -> None:
-        cancelled[message["id"]] = threading.Event()
-        call = Call(message["id"], message["params"], self.write, lambda said: f"event: message\ndata: {said}\n\n")
-        self.head(200, "text/event-stream")
-        try:
-            call.run()
-        except OSError:
-            journal(f"{call.name} {call.word} hung up")
-
-    def write(self, said: str) -> None:
-        self.wfile.write(said.encode())
-        self.wfile.flush()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nobody reads it."""
-
-
-def over_http() -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    print(server.server_address[1], flush=True)
-    server.serve_forever()
-
-
 if __name__ == "__main__":
-    over_http() if sys.argv[2:] == ["http"] else over_stdio()
+    over_stdio()

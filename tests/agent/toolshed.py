@@ -19,6 +19,7 @@ from headwater.config.secret import SecretUrl
 from headwater.config.settings import McpSettings
 from headwater.records import Run
 
+ROOT: Final = Path(__file__).parents[2]
 ROGUE: Final = str(Path(__file__).parent / "rogue.py")
 TRANSPORTS: Final = ("stdio", "http")
 SAFETY_S: Final = 30.0
@@ -38,7 +39,8 @@ def rogue_over(transport: str, journal: Path, **more: Any) -> Iterator[McpSettin
     if transport == "stdio":
         yield rogue(journal, **more)
         return
-    with subprocess.Popen([sys.executable, ROGUE, str(journal), "http"], stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-m", "tests.agent.rogue_http", str(journal)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         assert process.stdout is not None
         try:
             yield McpSettings(url=SecretUrl(f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"), **more)
