@@ -42,7 +42,8 @@ export function Menu({
   // Before anything more is typed.
   useLayoutEffect(() => {
     if (!open) return;
-    list.current?.querySelector<HTMLElement>("[role=menuitem]:not([disabled])")?.focus();
+    if (!hasRoom(list.current!)) list.current!.classList.add("up");
+    list.current!.querySelector<HTMLElement>("[role=menuitem]:not([disabled])")?.focus();
     return dismissing(list.current!, button.current!, close);
   }, [open]);
   return (
@@ -77,6 +78,12 @@ export function Menu({
       )}
     </span>
   );
+}
+
+/** Below its button, inside of what scrolls. */
+function hasRoom(list: HTMLElement): boolean {
+  const around = list.closest(".thread, .side-list")?.getBoundingClientRect();
+  return list.getBoundingClientRect().bottom <= (around?.bottom ?? innerHeight);
 }
 
 function MenuItem({ choice, done }: { choice: Choice; done(): void }) {
