@@ -65,10 +65,10 @@ def test_markdown_is_shown_as_such_with_colours_and_a_copy_of_the_code(tab: Tab,
 
 
 def test_blocks_that_are_settled_are_not_made_again(tab: Tab) -> None:
-    tab.ask("\n\n".join(["# A title", *(f"Paragraph {n} of many." for n in range(400))]), "paced")
+    tab.ask("\n\n".join(["# A title", *(f"Paragraph {n} of many." for n in range(150))]), "paced")
     expect(tab.answer.locator(".block").nth(2)).to_be_visible()
     tab.page.evaluate("document.querySelector('.answer .block h1').marked = 1")
-    expect(tab.answer.locator(".block").nth(40)).to_be_visible()
+    expect(tab.answer.locator(".block").nth(25)).to_be_visible()
     assert tab.page.evaluate("document.querySelector('.answer .block h1').marked") == 1
     tab.stop.click()
     expect(tab.answer.locator(".ending")).to_be_visible()
