@@ -78,15 +78,32 @@ def test_blocks_that_are_settled_are_not_made_again(tab: Tab) -> None:
 def test_enter_sends_shift_enter_does_not_and_neither_does_a_word_that_is_being_composed(tab: Tab) -> None:
     tab.choose("echo")
     tab.message.fill("one")
+    height = "area => area.getBoundingClientRect().height"
+    low = tab.message.evaluate(height)
     tab.message.press("Shift+Enter")
     tab.message.press_sequentially("two")
     expect(tab.message).to_have_value("one\ntwo")
+    # It grows with what is written.
+    assert tab.message.evaluate(height) > low
     tab.message.dispatch_event("keydown", {"key": "Enter", "isComposing": True, "bubbles": True})
     tab.message.dispatch_event("keydown", {"key": "Enter", "keyCode": 229, "bubbles": True})
     expect(tab.answers).to_have_count(0)
     tab.message.press("Enter")
     expect(tab.page.locator(".bubble-text")).to_have_text("one\ntwo")
     expect(tab.message).to_have_value("")
+
+
+def test_before_the_first_word_there_are_three_things_to_try(tab: Tab) -> None:
+    tries = tab.page.locator(".tries button")
+    expect(tries).to_have_count(3)
+    for n, (model, prompt) in enumerate(
+        [("demo/story", "the story of a river"), ("demo/think", "Think aloud"), ("demo/flaky", "cut after 20")]
+    ):
+        tries.nth(n).click()
+        expect(tab.message).to_have_value(re.compile(prompt))
+        expect(tab.page.get_by_role("button", name=f"Model: {model}")).to_be_visible()
+    tab.message.press("Enter")
+    expect(tab.answer.locator(".ending.bad")).to_contain_text("Partial.")
 
 
 def test_what_is_said_is_shown_once_however_the_page_learns_that_it_is_stored(tab: Tab) -> None:
