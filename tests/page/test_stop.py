@@ -148,10 +148,14 @@ def test_what_is_said_meanwhile_waits_on_the_server_can_be_changed_and_is_seen_i
     other.front().open(f"#/s/{tab.session_id}")
     waiting = other.page.locator(".queue li")
     expect(waiting).to_have_count(3)
-    waiting.nth(1).locator(".queue-text").click()
-    other.page.get_by_label("Edit waiting message").fill("two and a half")
-    other.page.keyboard.press("Enter")
+    changes: list[str] = []
+    other.page.on("request", lambda request: changes.append(request.url) if request.method == "PATCH" else None)
+    for text, key in (("never mind", "Escape"), ("two and a half", "Enter")):
+        waiting.nth(1).locator(".queue-text").click()
+        other.page.get_by_label("Edit waiting message").fill(text)
+        other.page.keyboard.press(key)
     expect(tab.page.locator(".queue-text").nth(1)).to_have_text("two and a half")
+    assert len([url for url in changes if url.endswith("/queue")]) == 1
     waiting.nth(0).get_by_role("button", name="Later").click()
     expect(tab.page.locator(".queue-text").nth(0)).to_have_text("two and a half")
     waiting.nth(2).get_by_role("button", name="Remove from the queue").click()
