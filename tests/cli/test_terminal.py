@@ -45,7 +45,7 @@ class TestAnswers:
         asked = ("chat", "-m", "sim/story", "?")
         with terminal(*asked, environ=house.environ, columns=columns, rows=rows) as seen:
             assert seen.wait_for_end() == exits.COMPLETED
-            assert letters(seen.lines()) == drawn(columns)
+            assert letters(seen.lines()) == drawn(columns - 1)
             # The terminal is as it was: a cursor, and no footer.
             assert seen.raw.rstrip().endswith(b"\x1b[?25h")
             assert "Ctrl-C" not in seen.text()
@@ -54,7 +54,7 @@ class TestAnswers:
             assert seen.raw.count(b"The river") <= 3
             assert seen.raw.count(b"\x1b[2J") == 0
 
-    @pytest.mark.parametrize("sizes", [[(100, 30), (120, 40)], [(44, 12), (70, 20), (30, 10)]])
+    @pytest.mark.parametrize("sizes", [[(44, 12), (100, 20), (30, 10)]])
     def test_a_resize_in_mid_answer_repeats_and_cuts_nothing(self, house: House, sizes: list[tuple[int, int]]) -> None:
         """Wider and narrower than it was."""
         with terminal("chat", "-m", "sim/sim/tokens-240@100", "?", environ=house.environ, columns=80) as seen:
