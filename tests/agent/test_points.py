@@ -28,8 +28,9 @@ SCRIPTS: Final = {
     "between": (calls("note", "slow", word="between"), DONE),
     "turn2": (calls("note", word="turn2"), HANGS),
     "approval": (calls("long", word="5"), DONE),
+    "own": (DONE,),
 }
-"""What the model of each agent says. Named for the point at which it is."""
+"""What the model of each agent says. Named for the point at which it is; the last is a user's own, inside a tool."""
 REACHED: Final[dict[str, Callable[[Any], bool]]] = {
     "turn1": lambda run: run["text"] == "t0 t1 t2 ",
     "tool": lambda run: states(run) == [("slow", "running")],
@@ -37,6 +38,7 @@ REACHED: Final[dict[str, Callable[[Any], bool]]] = {
     "between": lambda run: states(run) == [("note", "done"), ("slow", "running")],
     "turn2": lambda run: str(run["text"]).endswith("t2 "),
     "approval": lambda run: run["status"] == "waiting",
+    "own": lambda run: states(run) == [("slow", "running")],
 }
 LEFT: Final = {
     "turn1": [],
@@ -45,11 +47,12 @@ LEFT: Final = {
     "between": [("note", "done"), ("slow", "unknown")],
     "turn2": [("note", "done")],
     "approval": [("long", "dropped")],
+    "own": [("slow", "unknown")],
 }
 """The calls, and what is known of them, once it was killed there."""
 STOPPED: Final = {**LEFT, "late": [("late", "done")]}
 """Once it was stopped: a tool that is told may still answer."""
-ONCE: Final = ["note between", "note turn2", "slow between", "slow tool", "late late"]
+ONCE: Final = ["note between", "note turn2", "slow between", "slow own", "slow tool", "late late"]
 """What tools write, each in a process of its own, when they are run."""
 
 
@@ -61,8 +64,11 @@ def config(simulator: Simulator, journal: Path) -> str:
         for dialect in DIALECTS
     )
     agents = "".join(
-        f'[agents.{point}]\nmodel = "chat/{point}"\ntools = ["rogue"]\napprove = ["rogue.long"]\n' for point in SCRIPTS
+        f'[agents.{point}]\nmodel = "chat/{point}"\ntools = ["rogue"]\napprove = ["rogue.long"]\n'
+        for point in SCRIPTS
+        if point != "own"
     )
+    agents += '[agents.own]\npython = "tests.agent.bots:is_held_up_by_its_tool"\ntools = ["rogue"]\n'
     rogue = f'[mcp.rogue]\ncommand = ["{sys.executable}", "{ROGUE}", "{journal}"]\ncancel_timeout_s = 3\n'
     return f"{upstreams}{agents}{rogue}"
 
