@@ -35,7 +35,7 @@ ALLOWED = {
     "io",
     "itertools",
 }
-ALLOWED |= {"json", "msgspec", "re", "typing", "urllib.parse"}
+ALLOWED |= {"json", "msgspec", "operator", "re", "typing", "urllib.parse"}
 
 
 def imports(path: Path) -> set[str]:

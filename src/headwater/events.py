@@ -306,6 +306,7 @@ def wire_name(event: Event) -> str:
 # ------------------------------------------------------------------------ ids
 
 _CROCKFORD: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS: Final = [one + other for one in _CROCKFORD for other in _CROCKFORD]
 
 
 def make_id(prefix: str, time_ms: int, entropy: bytes) -> str:
@@ -313,4 +314,4 @@ def make_id(prefix: str, time_ms: int, entropy: bytes) -> str:
     if len(entropy) != 10:
         raise ValueError(f"an id takes 10 bytes of entropy, not {len(entropy)}")
     number = (time_ms << 80) | int.from_bytes(entropy, "big")
-    return prefix + "_" + "".join(_CROCKFORD[(number >> shift) & 31] for shift in range(125, -1, -5))
+    return prefix + "_" + "".join([_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10)])

@@ -119,3 +119,7 @@ async def leaves_a_call(context: Context) -> AsyncIterator[Said]:
 async def remembers(context: Context) -> str:
     assert context.stop_cause is None or isinstance(context.stop_cause, Stopped)
     return f"{context.session_id is not None} {len(context.messages)}"
+
+
+async def is_held_up_by_its_tool(context: Context) -> str:
+    return (await context.call("rogue.slow", {"word": "own"})).text

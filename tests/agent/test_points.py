@@ -3,9 +3,8 @@
 import asyncio
 import re
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,26 +24,36 @@ pytestmark = pytest.mark.anyio
 SCRIPTS: Final = {
     "turn1": (HANGS,),
     "tool": (calls("slow", word="tool"), DONE),
+    "late": (calls("late", word="late"), DONE),
     "between": (calls("note", "slow", word="between"), DONE),
     "turn2": (calls("note", word="turn2"), HANGS),
     "approval": (calls("long", word="5"), DONE),
+    "own": (DONE,),
 }
-"""What the model of each agent says. Named for the point at which it is."""
+"""What the model of each agent says. Named for the point at which it is; the last is a user's own, inside a tool."""
 REACHED: Final[dict[str, Callable[[Any], bool]]] = {
     "turn1": lambda run: run["text"] == "t0 t1 t2 ",
     "tool": lambda run: states(run) == [("slow", "running")],
+    "late": lambda run: states(run) == [("late", "running")],
     "between": lambda run: states(run) == [("note", "done"), ("slow", "running")],
     "turn2": lambda run: str(run["text"]).endswith("t2 "),
     "approval": lambda run: run["status"] == "waiting",
+    "own": lambda run: states(run) == [("slow", "running")],
 }
 LEFT: Final = {
     "turn1": [],
     "tool": [("slow", "unknown")],
+    "late": [("late", "unknown")],
     "between": [("note", "done"), ("slow", "unknown")],
     "turn2": [("note", "done")],
     "approval": [("long", "dropped")],
+    "own": [("slow", "unknown")],
 }
-"""The calls, and what is known of them, once it was stopped there."""
+"""The calls, and what is known of them, once it was killed there."""
+STOPPED: Final = {**LEFT, "late": [("late", "done")]}
+"""Once it was stopped: a tool that is told may still answer."""
+ONCE: Final = ["note between", "note turn2", "slow between", "slow own", "slow tool", "late late"]
+"""What tools write, each in a process of its own, when they are run."""
 
 
 def config(simulator: Simulator, journal: Path) -> str:
@@ -55,9 +64,13 @@ def config(simulator: Simulator, journal: Path) -> str:
         for dialect in DIALECTS
     )
     agents = "".join(
-        f'[agents.{point}]\nmodel = "chat/{point}"\ntools = ["rogue"]\napprove = ["rogue.long"]\n' for point in SCRIPTS
+        f'[agents.{point}]\nmodel = "chat/{point}"\ntools = ["rogue"]\napprove = ["rogue.long"]\n'
+        for point in SCRIPTS
+        if point != "own"
     )
-    return f'{upstreams}{agents}[mcp.rogue]\ncommand = ["{sys.executable}", "{ROGUE}", "{journal}"]\n'
+    agents += '[agents.own]\npython = "tests.agent.bots:is_held_up_by_its_tool"\ntools = ["rogue"]\n'
+    rogue = f'[mcp.rogue]\ncommand = ["{sys.executable}", "{ROGUE}", "{journal}"]\ncancel_timeout_s = 3\n'
+    return f"{upstreams}{agents}{rogue}"
 
 
 class Served:
@@ -79,40 +92,50 @@ class Served:
                 await asyncio.sleep(0.02)
         return run
 
+    async def ended(self, run_id: str) -> Any:
+        return await self.until(run_id, lambda run: run["outcome"] is not None)
+
     async def begun(self) -> dict[str, tuple[str, str]]:
         """A session and a run at each point."""
-        found: dict[str, tuple[str, str]] = {}
-        for point in SCRIPTS:
-            session_id = (await self.post("/api/sessions"))["id"]
-            said = await self.post(f"/api/sessions/{session_id}/messages", {"content": "Go", "model": point})
-            found[point] = session_id, said["run"]["id"]
-        await asyncio.gather(*(self.until(run_id, REACHED[point]) for point, (_, run_id) in found.items()))
-        return found
+        return dict(zip(SCRIPTS, await asyncio.gather(*map(self._begun, SCRIPTS)), strict=True))
+
+    async def _begun(self, point: str) -> tuple[str, str]:
+        session_id = (await self.post("/api/sessions"))["id"]
+        said = await self.post(f"/api/sessions/{session_id}/messages", {"content": "Go", "model": point})
+        await self.until(said["run"]["id"], REACHED[point])
+        return session_id, said["run"]["id"]
 
     async def left(self, session_id: str) -> list[tuple[str, str]]:
         """All calls in a session, and what is known of them."""
         items = (await self.get(f"/api/sessions/{session_id}/messages"))["items"]
         return [call for item in items if item.get("role") == "assistant" for call in states(item)]
 
-    async def gone_on_with(self, session_id: str) -> None:
-        """The session's next turn, with an upstream of each dialect in turn."""
+    async def gone_on_with(self, point: str, session_id: str, run_id: str) -> None:
+        """By continuing it, where it was cut in its text, and by a turn with an upstream of each dialect."""
+        if point in ("turn1", "turn2"):
+            said = await self.post(f"/api/runs/{run_id}/continue", {"model": "chat/next"})
+            assert (await self.ended(said["run"]["id"]))["status"] == "completed"
         for dialect in DIALECTS:
             body = {"content": "And now?", "model": f"{dialect}/next"}
             said = await self.post(f"/api/sessions/{session_id}/messages", body)
-            run = await self.until(said["run"]["id"], lambda run: run["outcome"] is not None)
+            run = await self.ended(said["run"]["id"])
             assert run["status"] == "completed", run["outcome"]
 
 
 @asynccontextmanager
 async def serving(folder: Path, store: str) -> AsyncIterator[Served]:
     environ = {"HEADWATER_STORE__URL": store}
-    with start("serve", "--port", "0", "--config", str(folder / "c.toml"), environ=environ) as process:
+    with (
+        (folder / "log").open("a+") as log,
+        start(
+            "serve", "--port", "0", "--config", str(folder / "c.toml"), environ=environ, stderr=log.fileno()
+        ) as process,
+    ):
         assert process.stdout is not None
-        assert process.stderr is not None
         try:
             line = await asyncio.to_thread(process.stdout.readline)
             found = re.search(r"http://127\.0\.0\.1:\d+", line)
-            assert found, line or process.stderr.read()
+            assert found, line or (folder / "log").read_text()
             served = Served(found[0], process)
             yield served
             await served.http.aclose()
@@ -120,75 +143,34 @@ async def serving(folder: Path, store: str) -> AsyncIterator[Served]:
             process.kill()
 
 
-@contextmanager
-def stores(kind: str, folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    """An address, and how to say that the worker that had it is dead."""
-    if kind == "sqlite":
-        yield f"sqlite:{folder / 'h.db'}", lambda: None
-        return
-    with tempfile.TemporaryDirectory(prefix="hw", ignore_cleanup_errors=True) as place:
-        server = PostgresServer(Path(place) / "pg")
-        url = emptied(server, "agents")
-
-        def fence() -> None:
-            """As another worker does, once the lease of 15 s is over."""
-            with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute(
-                    """UPDATE headwater.worker SET fenced = true, record =
-                    convert_to(jsonb_set(convert_from(record, 'UTF8')::jsonb, '{fenced}', 'true')::text, 'UTF8')"""
-                )
-
-        yield url, fence
-        server.remove()
+def fence(url: str) -> None:
+    """The worker that had it is dead: said as another one does, once the lease of 15 s is over."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            """UPDATE headwater.worker SET fenced = true, record =
+            convert_to(jsonb_set(convert_from(record, 'UTF8')::jsonb, '{fenced}', 'true')::text, 'UTF8')"""
+        )
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-async def test_a_stop_and_a_kill_at_each_point_of_a_loop(kind: str, tmp_path: Path) -> None:
-    """C42, C45, C51: in the first turn, in a tool, between two, in the second turn, waiting for somebody."""
-    journal = tmp_path / "journal"
-    async with Simulator() as simulator:
-        simulator.script("next", DONE)
-        (tmp_path / "c.toml").write_text(config(simulator, journal))
-        with stores(kind, tmp_path) as (store, fence):
-            for point, script in SCRIPTS.items():
-                simulator.script(point, *script)
-            async with serving(tmp_path, store) as served:
-                begun = await served.begun()
-                for point, (session_id, run_id) in begun.items():
-                    stopped = (await served.post(f"/api/runs/{run_id}/stop"))["run"]
-                    assert (stopped["status"], states(stopped)) == ("stopped", LEFT[point]), point
-                    assert await served.left(session_id) == LEFT[point]
-                    await served.gone_on_with(session_id)
-                for point, script in SCRIPTS.items():
-                    simulator.script(point, *script)
-                begun = await served.begun()
-                served.process.kill()
-                served.process.wait()
-            fence()
-            async with serving(tmp_path, store) as served:
-                for point, (session_id, run_id) in begun.items():
-                    if point == "approval":
-                        run = await served.until(run_id, lambda run: True)
-                        assert (run["status"], states(run)) == ("waiting", [("long", "waiting")])
-                        if kind == "sqlite":
-                            await approved(served, run_id)
-                        else:
-                            # At another worker, which takes it up.
-                            async with serving(tmp_path, store) as other:
-                                await approved(other, run_id)
-                                await other.until(run_id, lambda run: run["outcome"] is not None)
-                        run = await served.until(run_id, lambda run: run["outcome"] is not None)
-                        assert (run["status"], states(run)) == ("completed", [("long", "done")])
-                    else:
-                        run = await served.until(run_id, lambda run: run["outcome"] is not None)
-                        assert (run["status"], states(run)) == ("interrupted", LEFT[point]), point
-                        assert await served.left(session_id) == LEFT[point]
-                    await served.gone_on_with(session_id)
-    complaints = [complaint for request in simulator.requests for complaint in request.complaints]
-    assert complaints == []
-    ran = [line for line in journal.read_text().splitlines() if "cancelled" not in line]
-    once = ["note between", "note turn2", "slow between", "slow tool"]
-    assert sorted(ran) == sorted([*once, *once, "long 5"])
+async def stopped(served: Served, point: str, session_id: str, run_id: str) -> None:
+    run = (await served.post(f"/api/runs/{run_id}/stop", {"wait_s": 60}))["run"]
+    assert (run["status"], states(run)) == ("stopped", STOPPED[point]), point
+    assert await served.left(session_id) == STOPPED[point]
+    await served.gone_on_with(point, session_id, run_id)
+
+
+async def found_again(served: Served, point: str, session_id: str, run_id: str) -> None:
+    if point == "approval":
+        run = await served.get(f"/api/runs/{run_id}")
+        assert (run["status"], states(run)) == ("waiting", [("long", "waiting")])
+        await approved(served, run_id)
+        run = await served.ended(run_id)
+        assert (run["status"], states(run)) == ("completed", [("long", "done")])
+    else:
+        run = await served.ended(run_id)
+        assert (run["status"], states(run)) == ("interrupted", LEFT[point]), point
+        assert await served.left(session_id) == LEFT[point]
+    await served.gone_on_with(point, session_id, run_id)
 
 
 async def approved(served: Served, run_id: str) -> None:
@@ -199,3 +181,35 @@ async def approved(served: Served, run_id: str) -> None:
                 break
     body = {"decision": "yes", "arguments_digest": asked["arguments_digest"]}
     await served.post(f"/api/runs/{run_id}/approvals/{asked['call_id']}", body)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_a_stop_and_a_kill_at_each_point_of_a_loop(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """C42, C45, C51: in the first turn, in a tool, between two, in the second turn, waiting for somebody."""
+    journal, store = tmp_path / "journal", f"sqlite:{tmp_path / 'h.db'}"
+    if kind == "postgres":
+        server: PostgresServer = request.getfixturevalue("postgres")
+        store = emptied(server, "points")
+    async with Simulator() as simulator:
+        (tmp_path / "c.toml").write_text(config(simulator, journal))
+        simulator.script("next", DONE)
+        for point, script in SCRIPTS.items():
+            simulator.script(point, *script)
+        async with serving(tmp_path, store) as served:
+            begun = await served.begun()
+            await asyncio.gather(*(stopped(served, point, *ids) for point, ids in begun.items()))
+            for point, script in SCRIPTS.items():
+                simulator.script(point, *script)
+            begun = await served.begun()
+            served.process.kill()
+            served.process.wait()
+        if kind == "postgres":
+            fence(store)
+        async with serving(tmp_path, store) as served:
+            await asyncio.gather(*(found_again(served, point, *ids) for point, ids in begun.items()))
+    complaints = [complaint for asked in simulator.requests for complaint in asked.complaints]
+    assert complaints == []
+    ran = [line for line in journal.read_text().splitlines() if "cancelled" not in line]
+    assert sorted(ran) == sorted([*ONCE, *ONCE, "long 5"])

@@ -300,6 +300,18 @@ async def test_a_torn_call_in_an_agent_raises_in_every_sdk(tmp_path: Path) -> No
         assert one.journal == []
 
 
+async def test_a_cut_turn_of_an_agent_goes_on_in_every_sdk(tmp_path: Path) -> None:
+    """C27: what was said stands, and nothing is run again."""
+    async with company(tmp_path) as one:
+        for dialect in DIALECTS:
+            one.simulator.script("m", calls("note", word=dialect), Answer(tokens=9, faults=(Fin(tokens=3),)), DONE)
+            answer = await told(one, dialect, "helper")
+            assert (answer.error, answer.end, answer.calls) == ("", STOP[dialect], [])
+            assert answer.text.split() == ["Let", "me", "see.", "t0", "t1", "t2", "All", "done."]
+        assert one.journal == [f"note {dialect}" for dialect in DIALECTS]
+        assert one.complaints == []
+
+
 async def test_the_example_with_pydantic_ai(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     example = Path(__file__).parents[2] / "examples" / "pydantic_agent"
     monkeypatch.syspath_prepend(str(example))

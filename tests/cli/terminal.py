@@ -12,7 +12,6 @@ import termios
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 import pyte
 
@@ -21,12 +20,10 @@ from tests.commands import NOTHING_HERE
 PATIENCE_S = 60.0
 """Others load the machine."""
 
-_MAIN = """
-import fcntl, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-from headwater.cli import main
-main()
-"""
+_OWN = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+HEADWATER = [sys.executable, "-c", _OWN + "from headwater.cli import main; main()"]
+OTHER = [sys.executable, "-c", _OWN + "os.execvp(sys.argv[1], sys.argv[1:])"]
+"""Followed by another program's name."""
 
 
 class _Emulated(pyte.HistoryScreen):
@@ -41,7 +38,7 @@ class _Emulated(pyte.HistoryScreen):
 
 
 class Terminal:
-    def __init__(self, arguments: tuple[str, ...], environ: Mapping[str, str], columns: int, rows: int) -> None:
+    def __init__(self, command: list[str], environ: Mapping[str, str], columns: int, rows: int) -> None:
         self.emulated = _Emulated(columns, rows, self.type)
         self._stream = pyte.ByteStream(self.emulated)
         self.raw = b""
@@ -58,7 +55,7 @@ class Terminal:
             **environ,
         }
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _MAIN, *arguments],
+            command,
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -146,12 +143,17 @@ class Terminal:
 
 @contextmanager
 def terminal(*arguments: str, environ: Mapping[str, str], columns: int = 80, rows: int = 24) -> Iterator[Terminal]:
-    opened = Terminal(arguments, environ, columns, rows)
+    """Of a `headwater` command."""
+    with terminal_of([*HEADWATER, *arguments], environ, columns, rows) as opened:
+        yield opened
+
+
+@contextmanager
+def terminal_of(
+    command: list[str], environ: Mapping[str, str], columns: int = 80, rows: int = 24
+) -> Iterator[Terminal]:
+    opened = Terminal(command, environ, columns, rows)
     try:
         yield opened
     finally:
         opened.close()
-
-
-def state_of(folder: Path) -> dict[str, str]:
-    return {"XDG_STATE_HOME": str(folder)}

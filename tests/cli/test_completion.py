@@ -1,6 +1,8 @@
 """What a shell completes, and the pages and scripts that are made from the commands."""
 
-import subprocess
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from docs.cli_page import cli_page
 
 from headwater.cli import exits
 from tests.cli.conftest import House
+from tests.cli.terminal import OTHER, terminal_of
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -37,20 +40,61 @@ def test_without_a_server_nothing_is_completed_and_none_is_started(empty: House)
     assert not (empty.folder / "headwater.db").exists()
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_there_is_a_script_for_each_shell(house: House, shell: str) -> None:
-    code, out, _ = house.run("completion", shell)
-    assert code == 0
-    assert f"complete_{shell}" in out
-    assert "_HEADWATER_COMPLETE" in out
+SHELLS = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], 'PS1="rea""dy> "; eval "$(headwater completion bash)"\r'),
+    "zsh": (
+        ["zsh", "-f", "-i"],
+        'PS1="rea""dy> "; autoload -Uz compinit; compinit -u -D; eval "$(headwater completion zsh)"\r',
+    ),
+    "fish": (
+        ["fish", "--no-config", "-i"],
+        "headwater completion fish | source; function fish_prompt; echo -n rea'dy> '; end\r",
+    ),
+}
 
 
-def test_bash_takes_its_script(house: House) -> None:
-    _, script, _ = house.run("completion", "bash")
-    done = subprocess.run(
-        ["bash", "-c", f"{script}\ncomplete -p headwater"], capture_output=True, text=True, timeout=30
+@pytest.mark.parametrize("shell", SHELLS)
+def test_each_shell_completes_commands_options_and_what_the_server_knows(
+    house: House, shell: str, tmp_path: Path
+) -> None:
+    """A real one, at a real terminal, with its own script."""
+    if shutil.which(shell) is None:
+        assert shell != "bash"
+        pytest.skip(f"NOT TESTED: completion in {shell}, which is not installed here")
+    (tmp_path / "headwater").write_text(
+        f"#!/bin/sh\nexec {sys.executable} -c 'from headwater.cli import main; main()' \"$@\"\n"
     )
-    assert "_headwater_completion" in done.stdout
+    (tmp_path / "headwater").chmod(0o755)
+    environ = {**house.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path)}
+    command, prepared = SHELLS[shell]
+    with terminal_of([*OTHER, *command], environ, columns=100) as seen:
+        seen.type(prepared)
+        seen.wait_for("ready>")
+        for typed, wanted in [
+            ("headwater att", "headwater attach"),
+            ("headwater chat --rea", "headwater chat --reasoning"),
+            ("headwater chat -m demo/sto", "headwater chat -m demo/story"),
+        ]:
+            seen.type(typed)
+            seen.wait_for(typed)
+            seen.type("\t")
+            seen.wait_for(wanted)
+            seen.type("\x15")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_each_shell_is_answered_in_its_own_way(house: House, shell: str) -> None:
+    """Also where that shell is not installed."""
+    code, script, _ = house.run("completion", shell)
+    assert (code, f"complete_{shell}" in script) == (0, True)
+    environ = {
+        "_HEADWATER_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": "headwater att",
+        "COMP_CWORD": "1",
+        "_TYPER_COMPLETE_ARGS": "headwater att",
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    assert "attach" in house.run(environ=environ)[1]
 
 
 def test_the_page_is_as_the_commands_are() -> None:

@@ -27,7 +27,7 @@ def grown(flow: Flow, text: str, cuts: list[int], room: int, resizes: dict[int, 
     edges = sorted({min(cut, len(text)) for cut in cuts} | {len(text)})
     for number, edge in enumerate(edges):
         flow.feed(text[at:edge])
-        at = edge
+        at = max(at, edge)
         final, tail = flow.frame(painter, lambda lines: len(lines) <= room)
         assert len(tail) <= max(room, 3)
         printed += plain(final)
@@ -35,6 +35,9 @@ def grown(flow: Flow, text: str, cuts: list[int], room: int, resizes: dict[int, 
             width = resizes[number]
             painter = Painter(width)
             printed += plain(tail)
+            # More has come by the time that it is known.
+            flow.feed(text[at : at + 10 * number])
+            at = min(len(text), at + 10 * number)
             flow.stand(tail)
     return printed + plain(flow.finish(painter)), width
 

@@ -1,6 +1,7 @@
 """The end of a terminal's output that may still change, drawn step by step on an emulated screen."""
 
 import os
+import re
 from collections.abc import Iterator
 
 import pyte
@@ -11,9 +12,11 @@ from headwater.cli.live import Live
 
 
 class Seen:
-    def __init__(self) -> None:
+    """A pipe, which `Live` takes for a window of 80 columns; it may be another one by now."""
+
+    def __init__(self, columns: int = 80) -> None:
         self._read, self.write = os.pipe()
-        self._screen = pyte.Screen(80, 24)
+        self._screen = pyte.Screen(columns, 24)
         self._stream = pyte.ByteStream(self._screen)
 
     def lines(self) -> list[str]:
@@ -64,6 +67,59 @@ def test_lines_that_the_terminal_wraps_are_taken_back_whole(seen: Seen) -> None:
     live.draw([], texts("x" * 170, "end"), ["foot"])
     live.draw([], texts("short"), ["foot"])
     assert seen.lines() == ["short", "foot"]
+
+
+@pytest.mark.parametrize("columns", [31, 43, 60, 100])
+def test_a_window_of_another_width_than_is_known_repeats_and_cuts_nothing_that_is_added(columns: int) -> None:
+    seen = Seen(columns)
+    live = Live(seen.write)
+    words = [f"w{n}" for n in range(60)]
+    for n in range(1, 20):
+        line = Text(" ".join(words[:n]))
+        line.stylize("bold", 3, 6)
+        live.draw([], [line], ["a footer of more than thirty columns, be it one or two of them", "and another"])
+    live.draw([line], texts(" ".join(words[19:25])), ["foot"])
+    live.draw(texts(" ".join(words[19:25])), [], ["foot"])
+    live.draw(texts("end"), [], [])
+    live.close()
+    lines = seen.lines()
+    # What the terminal has wrapped is in a word's midst.
+    assert "".join(lines).replace(" ", "") == "".join(words[:25]) + "end"
+    assert lines[-1] == "end"
+    seen.close()
+
+
+def test_what_is_taken_back_at_the_end_of_the_last_line_is_taken_back_alone(seen: Seen) -> None:
+    """A word that grows too long for its line."""
+    live = Live(seen.write)
+    live.draw([], texts("some words and hea"), ["foot"])
+    live.draw([], texts("some words and", "headwater"), ["foot"])
+    assert seen.lines() == ["some words and", "headwater", "foot"]
+    live.draw([], texts("some words and", "headwaters"), [])
+    assert seen.lines() == ["some words and", "headwaters"]
+
+
+def test_only_the_last_words_are_written_again_where_they_have_another_colour(seen: Seen) -> None:
+    live = Live(seen.write)
+    live.draw([], texts("x = retur"), ["foot"])
+    seen.lines()
+    line = Text("x = return y")
+    line.stylize("magenta", 4, 10)
+    live.draw([], [line], ["foot"])
+    data = os.read(seen._read, 1 << 20)
+    assert b"x =" not in data
+    assert b"return\x1b[0m y" in data
+
+
+def test_the_upper_left_corner_is_not_cleared_from(seen: Seen) -> None:
+    """tmux would keep in its history what is below it."""
+    live = Live(seen.write)
+    live.draw([], [], ["foot"])
+    live.draw([], texts("one"), ["foot"])
+    live.draw([], texts("another"), ["foot"])
+    live.close()
+    os.write(seen.write, b"!")
+    assert not re.search(rb"(^|\r|\x1b\[\d*A)\x1b\[J", os.read(seen._read, 1 << 20))
 
 
 def test_what_has_not_changed_is_not_drawn_again(seen: Seen) -> None:

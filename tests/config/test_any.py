@@ -115,10 +115,11 @@ c.api_key = '''
 
 
 @pytest.mark.parametrize("damage", ["", '"', "\n", "=", "]", "x", "#", "\\", ", "])
-@pytest.mark.parametrize("lost", [0, 1])
-def test_a_file_that_is_damaged_anywhere_gives_no_secret_away(damage: str, lost: int) -> None:
+def test_a_file_that_is_damaged_anywhere_gives_no_secret_away(damage: str) -> None:
     """Whatever stands where the damage is, its line is shown only where it is surely no secret."""
     for at in range(len(SECRETS)):
+        # Put in, or in place of what is there: by turns.
+        lost = (at + len(damage)) % 2
         shown = attempt(SECRETS[:at] + damage + SECRETS[at + lost :], {})
         assert "SECRET" not in shown, SECRETS[at - 20 : at]
         assert "0123456789" not in shown, SECRETS[at - 20 : at]

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 from docs.generate import dialects_page
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headwater.conversation import (
     Assistant,
     Extras,
     Image,
     JsonSchema,
+    Message,
     NamedTool,
     Opaque,
     Parameters,
@@ -29,8 +32,10 @@ from headwater.conversation import (
 )
 from headwater.dialects import DIALECTS, carry
 from headwater.dialects.carry import ASKED, CARRIED, Asked, Question
+from headwater.dialects.carry.asked import is_plain
 from headwater.events import DialectName
 from headwater.testing import check_chat, check_messages, check_responses
+from tests.conversations import texts
 
 NAMES: list[DialectName] = ["chat", "responses", "messages"]
 CHECKS = {"chat": check_chat, "responses": check_responses, "messages": check_messages}
@@ -364,3 +369,31 @@ def test_so_is_what_it_refuses_under_its_dialects_own_name() -> None:
 def test_the_page_is_made_from_the_table() -> None:
     page = Path(__file__).parent.parent.parent / "docs" / "dialects.md"
     assert page.read_text() == dialects_page(), "run `make docs`"
+
+
+words = st.builds(Text, texts, st.sampled_from([False, False, False, True]), st.sampled_from([None, None, None, "5m"]))
+names = st.sampled_from([None, None, None, "Ada"])
+spoken = st.one_of(
+    st.builds(System, st.lists(words, max_size=2).map(tuple), names),
+    st.builds(User, st.lists(words, max_size=2).map(tuple), names),
+    st.builds(Assistant, st.lists(words, max_size=2).map(tuple), names, st.sampled_from([None, "here", "elsewhere"])),
+)
+
+
+@given(st.lists(spoken, max_size=5).map(tuple), st.sampled_from([Parameters(), Parameters(temperature=1.5)]))
+def test_no_row_has_anything_to_say_of_plain_words(said: tuple[Message, ...], parameters: Parameters) -> None:
+    """They are not looked up: this is what that rests on."""
+    request = Request(said, parameters=parameters)
+    if not is_plain(request):
+        return
+    for at, dialect in itertools.product((target(), target(reasoning_field="reasoning")), NAMES):
+        question = Question(request, at, dialect)
+        assert [row.what for row in ASKED if row.fate(dialect) != CARRIED and [*row.found(question)]] == []
+
+
+def test_what_is_not_plain_is_looked_up() -> None:
+    assert is_plain(Request((System((Text("Be brief."),)), HI, Assistant((Text("Hello"),)), HI)))
+    for row in ASKED:
+        for dialect in NAMES:
+            if row.fate(dialect) != CARRIED:
+                assert not is_plain(example(row, dialect)[0]), row.what

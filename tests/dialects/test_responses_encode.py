@@ -5,29 +5,19 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from headwater.accumulate import Accumulator
 from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
-from headwater.dialects import endings, responses
+from headwater.dialects import responses
 from headwater.dialects.base import Head
-from headwater.dialects.responses.encode import ResponsesEncoder
-from headwater.errors import CallerError
 from headwater.events import (
     AttemptStarted,
     Completed,
     Event,
-    Failed,
-    Incomplete,
-    Interrupted,
     Notice,
-    Outcome,
     ProviderState,
     ReasoningDelta,
     RunEnded,
     RunStarted,
-    Stopped,
     TextDelta,
     ToolArgsDelta,
     ToolCallEnded,
@@ -35,148 +25,8 @@ from headwater.events import (
     Usage,
     UsageReported,
 )
-from headwater.turn import TurnReader
-from tests.fixtures import FIXTURES, Fixture
-from tests.outcomes import DELIVERED, OUTCOMES, outcome_id
-from tests.responses_stream import Stream, check, read, validate_response
-
-HEAD = Head("run_01", 1760000000, "fast")
-USAGE = Usage(7, 2, 1, 0, "provider", 0)
-
-every_outcome = pytest.mark.parametrize("outcome", OUTCOMES, ids=outcome_id)
-every_start = pytest.mark.parametrize("delivered", DELIVERED.values(), ids=DELIVERED)
-
-
-def encoded(*events: Event, head: Head = HEAD) -> bytes:
-    encoder = responses.encoder(head, include_usage=False, style="error")
-    return b"".join(encoder.encode(event) for event in events)
-
-
-def streamed(*events: Event, outcome: Outcome = Completed(), head: Head = HEAD) -> Stream:
-    return check(encoded(*events, UsageReported(USAGE), RunEnded(outcome), head=head))
-
-
-def output(*events: Event, outcome: Outcome = Completed()) -> list[dict[str, Any]]:
-    response = streamed(*events, outcome=outcome).response
-    assert response is not None
-    return list(response["output"])
-
-
-def message(*events: Event) -> Assistant:
-    accumulator = Accumulator()
-    for event in events:
-        accumulator.apply(event)
-    return accumulator.message()
-
-
-# -------------------------------------------------------------------- endings
-
-STATUS = {
-    Completed: "completed",
-    Incomplete: "incomplete",
-    Stopped: "cancelled",
-    Failed: "failed",
-    Interrupted: "failed",
-}
-REASON = {"length": "max_output_tokens", "content_filter": "content_filter", "turn_limit": "max_turns"}
-
-
-@every_outcome
-@every_start
-def test_a_stream_ends_as_its_outcome_says(outcome: Outcome, delivered: list[Event]) -> None:
-    data = encoded(*delivered, UsageReported(USAGE), RunEnded(outcome))
-    stream = check(data)
-    response = stream.response
-    assert response is not None
-    types = [event["type"] for event in read(data)[0]]
-    assert response["status"] == STATUS[type(outcome)]
-    match outcome:
-        case Completed():
-            assert types[-1] == "response.completed"
-            assert response["incomplete_details"] is None
-        case Incomplete(reason=reason):
-            assert types[-1] == "response.incomplete"
-            assert response["incomplete_details"] == {"reason": REASON[reason]}
-        case Stopped():
-            assert types[-1] == "response.incomplete"
-            assert response["incomplete_details"] == {"reason": "cancelled"}
-        case Failed() | Interrupted():
-            said = {"message": endings.words(outcome), "code": endings.code(outcome)}
-            assert types[-2:] == ["error", "response.failed"]
-            assert stream.error is not None
-            assert {name: stream.error[name] for name in said} == said
-            assert stream.error["error"] == {**said, "type": endings.blame(outcome), "param": None}
-            assert response["error"] == said
-    assert (response["error"] is not None) == isinstance(outcome, Failed | Interrupted)
-    assert response["usage"]["total_tokens"] == 9
-
-
-@every_outcome
-@pytest.mark.parametrize("kind", ["text", "reasoning"])
-def test_an_item_that_is_open_at_the_end_is_complete_only_if_the_answer_is(outcome: Outcome, kind: str) -> None:
-    [item] = output(*DELIVERED[kind], outcome=outcome)
-    assert item["status"] == ("completed" if isinstance(outcome, Completed) else "incomplete")
-
-
-@every_outcome
-def test_a_call_that_was_not_said_to_be_whole_is_complete_only_if_the_answer_is(outcome: Outcome) -> None:
-    [item] = output(ToolCallStarted(0, "call_a", "look"), ToolArgsDelta(0, '{"at":'), outcome=outcome)
-    assert item["arguments"] == '{"at":'
-    assert item["status"] == ("completed" if isinstance(outcome, Completed) else "incomplete")
-
-
-@every_outcome
-@every_start
-def test_an_answer_in_one_piece_has_its_outcomes_status(outcome: Outcome, delivered: list[Event]) -> None:
-    whole = responses.whole(HEAD, message(*delivered), USAGE, outcome)
-    assert whole.status == endings.status(outcome)
-    body = msgspec.json.decode(whole.body)
-    if isinstance(outcome, Completed | Incomplete):
-        assert body.get("error") is None
-        assert "headwater" not in body
-        response = body
-    else:
-        assert body["error"] == {
-            "message": endings.words(outcome),
-            "type": endings.blame(outcome),
-            "param": None,
-            "code": endings.code(outcome),
-        }
-        assert body["headwater"]["outcome"] == msgspec.to_builtins(outcome)
-        assert body["headwater"]["usage"]["input_tokens"] == 7
-        response = body["headwater"]["partial"]
-    validate_response(response)
-    last = streamed(*delivered, outcome=outcome).response
-    assert last is not None
-    if isinstance(outcome, Completed) or delivered is not DELIVERED["tool_call"]:
-        assert response == last
-    else:
-        # Whole or torn, it can't be told any more, and none is run (C26).
-        [call] = response["output"]
-        assert call["status"] == "incomplete"
-        assert response == {**last, "output": [call]}
-
-
-@every_start
-def test_an_answer_that_goes_on_is_shown_as_far_as_it_has_come(delivered: list[Event]) -> None:
-    encoder = ResponsesEncoder(HEAD)
-    for event in delivered:
-        encoder.encode(event)
-    response = msgspec.json.decode(encoder.so_far())
-    validate_response(response)
-    assert response["status"] == "in_progress"
-    assert len(response["output"]) == (1 if delivered else 0)
-
-
-def test_a_refusal_of_ours_has_the_dialects_shape() -> None:
-    whole = responses.error(CallerError("No.", status=404, code="model_not_found", param="model"))
-    assert whole.status == 404
-    assert msgspec.json.decode(whole.body) == {
-        "error": {"message": "No.", "type": "invalid_request_error", "param": "model", "code": "model_not_found"}
-    }
-
-
-# --------------------------------------------------------------------- frames
+from tests.dialects.responses_encoded import HEAD, USAGE, encoded, output, streamed
+from tests.responses_stream import check, read
 
 
 def test_the_frames_of_a_text_are_these() -> None:
@@ -451,164 +301,6 @@ def test_usage_that_is_not_known_is_null(usage: Usage, written: Any) -> None:
     response = check(encoded(TextDelta("Hi"), UsageReported(usage), RunEnded(Completed()))).response
     assert response is not None
     assert response["usage"] == written
-
-
-# ----------------------------------------------------------------- properties
-
-words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
-extras = st.none() | st.dictionaries(
-    st.sampled_from(["namespace", "extra_content", "x"]), words, min_size=1, max_size=2
-)
-texts = st.lists(words.map(TextDelta), min_size=1, max_size=3)
-refusals = st.lists(words.map(lambda text: TextDelta(text, refusal=True)), min_size=1, max_size=2)
-thoughts = st.lists(words.map(ReasoningDelta), min_size=1, max_size=3)
-seals = words.map(lambda text: ProviderState("responses", {"encrypted_content": text}, of="reasoning"))
-notes = st.sampled_from(["commentary", "final_answer"]).map(
-    lambda phase: ProviderState("responses", {"type": "message", "phase": phase})
-)
-items = words.map(lambda text: ProviderState("responses", {"type": "web_search_call", "query": text}))
-foreign = st.sampled_from(
-    [
-        ProviderState("messages", {"signature": "c2ln"}, of="reasoning"),
-        ProviderState("messages", {"type": "server_tool_use"}),
-        ProviderState("chat", {"reasoning_details": []}, of="reasoning"),
-        Notice("n", "A notice."),
-    ]
-)
-START = "start"
-ARGUMENTS = "arguments"
-END = "end"
-
-
-@st.composite
-def turns(draw: st.DrawFn) -> list[Event]:
-    """Any turn that a decoder of any dialect may give: all calls have ended."""
-    groups: st.SearchStrategy[list[Any]] = st.one_of(
-        texts,
-        refusals,
-        thoughts,
-        seals.map(lambda seal: [seal]),
-        st.tuples(texts, notes).map(lambda pair: [*pair[0], pair[1]]),
-        items.map(lambda item: [item]),
-        foreign.map(lambda event: [event]),
-        st.sampled_from([START, ARGUMENTS, END]).map(lambda step: [step]),
-    )
-    events: list[Event] = []
-    started, live = 0, list[int]()
-    for step in [step for group in draw(st.lists(groups, max_size=12)) for step in group]:
-        if step == START:
-            events.append(ToolCallStarted(started, f"call_{started}", draw(words), draw(extras)))
-            live.append(started)
-            started += 1
-        elif step in (ARGUMENTS, END):
-            if live and step == ARGUMENTS:
-                events.append(ToolArgsDelta(draw(st.sampled_from(live)), draw(words)))
-            elif live:
-                events.append(ToolCallEnded(live.pop(draw(st.integers(0, len(live) - 1))), draw(extras)))
-        else:
-            events.append(step)
-    return [*events, *map(ToolCallEnded, live)]
-
-
-@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.name)
-def test_every_recorded_stream_of_any_dialect_becomes_a_legal_one(fixture: Fixture) -> None:
-    check(encoded(*fixture.events, RunEnded(fixture.outcome)))
-
-
-@given(turns(), st.sampled_from(OUTCOMES))
-def test_whatever_the_events_the_stream_is_legal_and_its_replay_the_same(events: list[Event], outcome: Outcome) -> None:
-    all_events = [*events, UsageReported(USAGE), RunEnded(outcome)]
-    data = encoded(*all_events)
-    check(data)
-    assert encoded(*all_events) == data
-
-
-@given(turns(), st.integers(0, 40), st.sampled_from(OUTCOMES))
-def test_a_stream_may_end_anywhere(events: list[Event], cut: int, outcome: Outcome) -> None:
-    check(encoded(*events[:cut], RunEnded(outcome)))
-
-
-@given(turns())
-def test_an_answer_in_one_piece_is_what_its_stream_adds_up_to(events: list[Event]) -> None:
-    response = streamed(*events).response
-    assert response is not None
-    whole = responses.whole(HEAD, message(*events), USAGE, Completed())
-    assert msgspec.json.decode(whole.body) == response
-
-
-def carried(events: list[Event]) -> list[Event]:
-    """What this dialect can carry: nothing of other dialects, nothing for native followers."""
-    kept = [event for event in events if not isinstance(event, Notice)]
-    return [event for event in kept if not (isinstance(event, ProviderState) and event.dialect != "responses")]
-
-
-def without_seams(events: list[Event]) -> list[Event]:
-    """What only tells items apart, and the tier that the object names when nobody has named one."""
-    seams: tuple[dict[str, Any], ...] = (
-        {},
-        {"type": "message"},
-        {"type": "headwater.stop", "service_tier": "default"},
-    )
-    return [event for event in events if not (isinstance(event, ProviderState) and event.data in seams)]
-
-
-def sealed(events: list[Event]) -> list[Event]:
-    """A seal's item has the id that the stream gave it, and is kept in the form that suits its text."""
-    return [
-        ProviderState(event.dialect, {"encrypted_content": event.data["encrypted_content"]}, event.of)
-        if isinstance(event, ProviderState) and event.of == "reasoning"
-        else event
-        for event in events
-    ]
-
-
-def late(events: list[Event]) -> list[Event]:
-    """An extra that says again what the call began with is no news."""
-    begun = {event.index: event.extra or {} for event in events if isinstance(event, ToolCallStarted)}
-    return [
-        ToolCallEnded(
-            event.index,
-            {name: value for name, value in (event.extra or {}).items() if begun[event.index].get(name) != value}
-            or None,
-        )
-        if isinstance(event, ToolCallEnded)
-        else event
-        for event in events
-    ]
-
-
-@given(turns())
-def test_decoding_what_was_encoded_gives_the_events_back(events: list[Event]) -> None:
-    data = encoded(*events, UsageReported(USAGE), RunEnded(Completed()))
-    decoder = responses.decoder("call_x")
-    reader = TurnReader(decoder, Accumulator(), think_tags=False)
-    decoded = reader.feed(data) + reader.end("clean").events
-    assert sealed(without_seams(carried(decoded))) == [*late(carried(events)), UsageReported(USAGE)]
-    assert decoder.evidence.finish in ("stop", "tool_calls")
-
-
-@every_outcome
-@every_start
-def test_an_outcome_is_no_better_for_having_passed_through_another_headwater(
-    outcome: Outcome, delivered: list[Event]
-) -> None:
-    reader = TurnReader(responses.decoder("call_x"), Accumulator())
-    events = reader.feed(encoded(*delivered, UsageReported(USAGE), RunEnded(outcome)))
-    end = reader.end("clean")
-    assert [
-        event for event in events + end.events if isinstance(event, TextDelta | ReasoningDelta | ToolCallStarted)
-    ] == [event for event in delivered if isinstance(event, TextDelta | ReasoningDelta | ToolCallStarted)]
-    match outcome:
-        case Completed():
-            assert isinstance(end.outcome, Completed) == (delivered in (DELIVERED["text"], DELIVERED["tool_call"]))
-        case Incomplete():
-            assert end.outcome == outcome
-        case Stopped():
-            assert isinstance(end.outcome, Failed)
-            assert "'cancelled'" in end.outcome.message
-        case Failed() | Interrupted():
-            assert isinstance(end.outcome, Failed)
-            assert end.outcome.message.startswith(endings.words(outcome))
 
 
 def test_a_whole_message_of_every_part() -> None:

@@ -1,4 +1,4 @@
-"""One browser and one simulator for all tests of a worker; a server for each module; a fresh context for each test."""
+"""One browser, one simulator and one server for all tests of a worker; a fresh context for each test."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -39,11 +39,18 @@ def simulator_url() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="module")
-def house(simulator_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+@pytest.fixture(scope="package")
+def server(simulator_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     house = House(tmp_path_factory.mktemp("page"), simulator_url)
     yield house
     house.close()
+
+
+@pytest.fixture
+def house(server: House) -> House:
+    """As if nobody had been there before."""
+    server.clear()
+    return server
 
 
 @pytest.fixture

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 import urllib.request
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final
+from threading import Thread
+from typing import IO, Any, Final
 
 import msgspec
 from playwright.sync_api import Browser, Locator, Page, Playwright, expect
@@ -24,7 +26,7 @@ MODELS: Final = {
     "slow": "sim/tokens-4000@40",
     "brisk": "sim/tokens-4000@200",
     "quick": "sim/tokens-30",
-    "steady": "sim/tokens-150@50",
+    "steady": "sim/tokens-150@200",
     "torn": "sim/tokens-50@200,cut-after-12",
     "late": "sim/tokens-20@50,first-3",
     "silent": "sim/stall-after-0",
@@ -82,11 +84,7 @@ class House:
         port = self.url.rpartition(":")[2] or "0"
         environ = {"HEADWATER_STORE__URL": f"sqlite:{self._folder}/headwater.db"}
         self._process = start("serve", "--port", port, folder=self._folder, environ=environ)
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:\d+", line)
-        assert found, line
-        self.url = found[0]
+        self.url = address_of(self._process)
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)
@@ -97,21 +95,32 @@ class House:
     def _end(self, how: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(how)
-            self._process.communicate()
+            self._process.wait()
             self._process = None
+
+    def clear(self) -> None:
+        """Stops and forgets everything."""
+        for status in ("running", "waiting", "queued"):
+            for run in self.get(f"/api/runs?limit=200&status={status}")["runs"]:
+                self.post(f"/api/runs/{run['id']}/stop", {"wait_s": 5})
+        for what in ("groups", "sessions"):
+            for one in self.get(f"/api/{what}?limit=200")[what]:
+                self._ask("DELETE", f"/api/{what}/{one['id']}")
 
     # ----------------------------------------------------------- what it knows
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.url}{path}", timeout=30) as answer:
-            return msgspec.json.decode(answer.read())
+        return msgspec.json.decode(self._ask("GET", path))
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        request = urllib.request.Request(
-            f"{self.url}{path}", msgspec.json.encode(body), {"content-type": "application/json"}
-        )
+        return msgspec.json.decode(self._ask("POST", path, body))
+
+    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> bytes:
+        sent = None if body is None else msgspec.json.encode(body)
+        request = urllib.request.Request(f"{self.url}{path}", sent, {"content-type": "application/json"}, method=method)
         with urllib.request.urlopen(request, timeout=30) as answer:
-            return msgspec.json.decode(answer.read())
+            said: bytes = answer.read()
+            return said
 
     def log(self, run_id: str) -> list[Any]:
         """The events of a run that has ended."""
@@ -144,14 +153,29 @@ class House:
 @contextmanager
 def open_simulator(script: Path | None = None) -> Iterator[str]:
     given = () if script is None else (str(script),)
-    with start("simulate", *given, "--port", "0") as process:
-        assert process.stdout is not None
-        found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
-        assert found
-        try:
-            yield found[0]
-        finally:
-            process.kill()
+    process = start("simulate", *given, "--port", "0")
+    try:
+        yield address_of(process)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def address_of(process: subprocess.Popen[str]) -> str:
+    """As it says. All that it says later is read, too: it would wait for somebody to do so."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    found = re.search(r"http://127\.0\.0\.1:\d+", line)
+    assert found, (line, process.communicate())
+    for pipe in (process.stdout, process.stderr):
+        assert pipe is not None
+        Thread(target=_drain, args=(pipe,), daemon=True).start()
+    return found[0]
+
+
+def _drain(pipe: IO[str]) -> None:
+    with pipe:
+        deque(pipe, maxlen=0)
 
 
 def eventually(condition: Callable[[], bool], wait: Callable[[float], None] = lambda ms: time.sleep(ms / 1000)) -> None:
@@ -174,7 +198,19 @@ class Tab:
 
     def open(self, path: str = "#/") -> "Tab":
         self.page.goto(f"{self.house.url}/{path}")
+        # Where only the fragment changed, that is told to the page a moment later.
+        self.page.evaluate("new Promise((done) => setTimeout(done))")
         return self
+
+    def set_hidden(self, hidden: bool) -> None:
+        """What the browser tells a page of which another tab, or another window, is in front."""
+        self.page.evaluate(
+            """(hidden) => {
+                Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});
+                document.dispatchEvent(new Event('visibilitychange'));
+            }""",
+            hidden,
+        )
 
     def front(self) -> "Tab":
         """What is done by pointer and keyboard needs frames, and only the tab in front has them."""
@@ -225,6 +261,20 @@ class Tab:
 
     def wait_for_end(self) -> None:
         expect(self.answer.locator(".actions, .ending").first).to_be_visible(timeout=SAFETY_MS)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """The page goes on meanwhile, and what it does is heard of."""
+        eventually(condition, self.page.wait_for_timeout)
+
+    def ever(self, text: str) -> Callable[[], bool]:
+        """Whether it was to be seen at any moment since, however short that was."""
+        self.page.evaluate(
+            """(text) => new MutationObserver(() => {
+                if (document.body.innerHTML.includes(text)) (globalThis.everSeen ??= new Set()).add(text);
+            }).observe(document.body, {subtree: true, childList: true, characterData: true, attributes: true})""",
+            text,
+        )
+        return lambda: bool(self.page.evaluate("(text) => globalThis.everSeen?.has(text) ?? false", text))
 
 
 def tokens(count: int) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, expect
 
 from tests.page.axe import violations
 from tests.page.house import SAFETY_MS, House, Tab, eventually, tokens
@@ -67,8 +67,9 @@ def test_of_eight_panes_one_is_stopped_and_the_others_go_on(tab: Tab, house: Hou
     # It is the one upstream connection that is closed.
     eventually(lambda: sorted(upstreams_open()) == [False] + [True] * 7)
     stopped = words(panes.nth(2))
-    for n in (0, 1, 3, 4, 5, 6, 7):
-        expect(panes.nth(n)).to_contain_text(f"t{words(panes.nth(n)).count('t') + 20} ")
+    others = {n: words(panes.nth(n)).count("t") for n in (0, 1, 3, 4, 5, 6, 7)}
+    for n, count in others.items():
+        expect(panes.nth(n)).to_contain_text(f"t{count + 20} ")
         expect(panes.nth(n).locator(".badge")).to_have_text("Answering…")
     assert words(panes.nth(2)) == stopped
     [_, answer, notice] = house.messages(group["panes"][2]["session_id"])
@@ -112,11 +113,11 @@ def test_what_failed_was_cut_or_was_stopped_is_never_shown_as_finished(tab: Tab)
     tab.ask("More")
     expect(pane_of(tab, "torn").locator(".ending")).to_have_count(2)
     tab.page.get_by_role("button", name="Stop all").first.click()
-    expect(pane_of(tab, "slow").locator(".badge")).to_have_text("Stopped")
+    badges = tab.page.locator(".pane .badge")
+    expect(badges).to_have_text(["Failed", "Completed", "Stopped", "Stopped"])
     assert finished(tab) == ["quick"]
     # The same after a reload: the link opens the same comparison.
     tab.page.reload()
-    badges = tab.page.locator(".pane .badge")
     expect(badges).to_have_text(["Failed", "Completed", "Stopped", "Stopped"])
     assert finished(tab) == ["quick"]
     # What is not known is not 0.
@@ -142,35 +143,32 @@ def test_follow_up_swap_retry_copy_and_pick(tab: Tab, context: BrowserContext, h
     page.get_by_role("option", name="echo", exact=True).click()
     expect(panes_of(tab).nth(1).locator(".pane-answer").last).to_have_text("Second words")
     expect(panes_of(tab).nth(1)).to_have_attribute("aria-label", "echo")
+    last = pane_of(tab, "demo/echo").locator(".pane-answer").last
+    before = str(last.get_attribute("data-run"))
     pane_of(tab, "demo/echo").get_by_role("button", name="Answer again: demo/echo").click()
+    expect(last).not_to_have_attribute("data-run", before)
+    expect(last).to_have_text("Second words")
     expect(pane_of(tab, "demo/echo").locator(".badge")).to_have_text("Completed")
     group = house.get(f"/api/groups/{group_of(tab)}")
     assert [pane["model"] for pane in group["panes"]] == ["echo", "echo", "demo/echo"]
     assert {pane["run"]["on_disconnect"] for pane in group["panes"]} == {"cancel"}
     panes_of(tab).nth(1).get_by_role("button", name="Copy answer of echo").click()
-    eventually(lambda: page.evaluate("navigator.clipboard.readText()") == "Second words", page.wait_for_timeout)
+    tab.until(lambda: page.evaluate("navigator.clipboard.readText()") == "Second words")
     pane_of(tab, "demo/echo").get_by_role("button", name="Expand demo/echo").click()
     expect(page.locator(".pane:visible")).to_have_count(1)
     page.keyboard.press("Escape")
     expect(page.locator(".pane:visible")).to_have_count(3)
     # It goes on as a conversation like any other, and only that one is in the list.
-    assert house.get("/api/sessions")["sessions"] == []
+    panes = {pane["session_id"] for pane in group["panes"]}
+    assert not panes & {session["id"] for session in house.get("/api/sessions")["sessions"]}
     pane_of(tab, "demo/echo").get_by_role("button", name="Pick demo/echo").click()
     assert tab.session_id == group["panes"][2]["session_id"]
     expect(page.locator(".bubble")).to_have_text(["First words", "Second words"])
-    expect(page.locator(".entry")).to_have_count(1)
+    expect(page.locator(".entry.here")).to_have_count(1)
+    assert len(panes & {session["id"] for session in house.get("/api/sessions")["sessions"]}) == 1
     tab.ask("Third words")
     expect(tab.answers).to_have_count(3)
     expect(tab.answer.locator(".md")).to_have_text("Third words")
-
-
-def hide(page: Page) -> None:
-    page.evaluate(
-        """() => {
-            Object.defineProperty(document, 'hidden', {value: true, configurable: true});
-            document.dispatchEvent(new Event('visibilitychange'));
-        }"""
-    )
 
 
 @pytest.fixture
@@ -189,9 +187,9 @@ def test_a_comparison_goes_on_in_a_hidden_tab_and_ends_when_it_is_left(
     compare(tab, "slow", "silent")
     expect(pane_of(tab, "slow")).to_contain_text("t9 ")
     runs = [pane["run"]["id"] for pane in house.get(f"/api/groups/{group_of(tab)}")["panes"]]
-    hide(tab.page)
-    until = 40 * (LINGER_S + 2)
-    eventually(lambda: house.get(f"/api/runs/{runs[0]}")["text"].count("t") > until, tab.page.wait_for_timeout)
+    tab.set_hidden(True)
+    until = words(pane_of(tab, "slow")).count("t") + 40 * (LINGER_S + 1)
+    tab.until(lambda: house.get(f"/api/runs/{runs[0]}")["text"].count("t") > until)
     assert [house.get(f"/api/runs/{run_id}")["status"] for run_id in runs] == ["running", "running"]
     tab.page.get_by_role("link", name="New chat").click()
     for run_id in runs:
@@ -199,11 +197,9 @@ def test_a_comparison_goes_on_in_a_hidden_tab_and_ends_when_it_is_left(
         assert house.get(f"/api/runs/{run_id}")["outcome"] == {"type": "stopped", "reason": "disconnect"}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_and_a_phone_swipes(browser: Browser, house: House, scheme: str) -> None:
-    phone = scheme == "dark"
+@pytest.mark.parametrize("phone", [False, True])
+def test_axe_finds_nothing_and_a_phone_swipes(browser: Browser, house: House, phone: bool) -> None:
     context = browser.new_context(
-        color_scheme="dark" if phone else "light",
         reduced_motion="reduce",
         viewport={"width": 390, "height": 844} if phone else {"width": 1280, "height": 800},
         has_touch=phone,
@@ -236,6 +232,34 @@ def test_axe_finds_nothing_and_a_phone_swipes(browser: Browser, house: House, sc
         assert scroller.evaluate("(box) => box.scrollHeight <= box.clientHeight")
         assert {size["top"] for size in sizes} == {min(size["top"] for size in sizes), max(s["top"] for s in sizes)}
     context.close()
+
+
+def test_a_comparison_is_found_again_and_can_be_forgotten(tab: Tab, house: House) -> None:
+    group = house.post("/api/groups", {"models": ["slow", "quick"], "content": "Rivers or lakes?"})
+    tab.open("#/compare")
+    page = tab.page
+    past = page.get_by_role("region", name="Past comparisons")
+    found = past.get_by_role("link", name=re.compile("^Rivers or lakes"))
+    expect(found).to_contain_text("slow · quick")
+    expect(found.locator(".dot")).to_be_visible()
+    assert violations(page) == []
+    # One that is made meanwhile comes before it.
+    house.post("/api/groups", {"models": ["quick"], "content": "Another"})
+    expect(past.locator(".past-title")).to_contain_text(["Another", "Rivers or lakes?"])
+    found.focus()
+    page.keyboard.press("Enter")
+    assert group_of(tab) == group["id"]
+    expect(panes_of(tab)).to_have_count(2)
+    page.go_back()
+    past.get_by_role("button", name="Delete Rivers or lakes?").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
+    expect(found).to_have_count(0)
+    expect(past.locator(".past-title")).to_have_count(1)
+    tab.until(lambda: len(house.get("/api/groups")["groups"]) == 1)
+    run_id = group["panes"][0]["run"]["id"]
+    assert [run["id"] for run in house.get("/api/runs?status=running")["runs"] if run["id"] == run_id] == []
+    tab.open(f"#/compare/{group['id']}")
+    expect(page.get_by_role("heading", name="There is no such comparison")).to_be_visible()
 
 
 def test_a_comparison_that_is_not_there_says_so(tab: Tab) -> None:

@@ -22,11 +22,7 @@ def a_story(house: House) -> str:
     return session_id
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_on_any_view(browser: Browser, house: House, scheme: str) -> None:
-    context = browser.new_context(color_scheme="light" if scheme == "light" else "dark", reduced_motion="reduce")
-    context.set_default_timeout(SAFETY_MS)
-    tab = Tab(context.new_page(), house).open()
+def test_axe_finds_nothing_on_any_view(tab: Tab, house: House) -> None:
     page = tab.page
     expect(page.locator(".tries button").first).to_be_visible()
     assert violations(page) == []
@@ -40,9 +36,11 @@ def test_axe_finds_nothing_on_any_view(browser: Browser, house: House, scheme: s
     tab.answers.first.locator(".thought summary").click()
     assert violations(page) == []
     page.get_by_role("button", name="Answer again").last.click()
+    expect(page.get_by_role("menu")).to_be_visible()
     assert violations(page) == []
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Conversation settings").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
     assert violations(page) == []
     page.keyboard.press("Escape")
     tab.ask("Go", "slow")
@@ -60,7 +58,6 @@ def test_axe_finds_nothing_on_any_view(browser: Browser, house: House, scheme: s
     tab.open("#/s/not-there")
     expect(page.get_by_role("heading", name="There is no such conversation")).to_be_visible()
     assert violations(page) == []
-    context.close()
 
 
 def test_all_of_a_conversation_by_keyboard_alone(tab: Tab) -> None:
@@ -69,6 +66,7 @@ def test_all_of_a_conversation_by_keyboard_alone(tab: Tab) -> None:
     press(page, "Shift+Tab", lambda: focused(page) == "Message", until=False)
     page.get_by_role("button", name=re.compile("^Model:")).focus()
     page.keyboard.press("Enter")
+    expect(page.get_by_label("Find a model")).to_be_focused()
     page.keyboard.type("slow")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
@@ -156,8 +154,7 @@ def test_less_motion_where_it_is_asked_for(tab: Tab) -> None:
     moving = "document.getAnimations().length"
     assert tab.page.evaluate(moving) == 0
     tab.page.emulate_media(reduced_motion="no-preference")
-    expect(tab.page.locator(".caret")).to_be_visible()
-    assert tab.page.evaluate(moving) > 0
+    tab.until(lambda: tab.page.evaluate(moving) > 0)
     tab.stop.click()
 
 

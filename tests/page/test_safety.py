@@ -126,7 +126,6 @@ def test_a_script_that_got_in_all_the_same_would_not_run(tab: Tab, errors: list[
             document.body.insertAdjacentHTML('beforeend', '<img src="https://evil.example/x.png">');
         }"""
     )
-    tab.page.wait_for_timeout(200)
+    tab.until(lambda: len(errors) >= 3)
     assert tab.page.evaluate("globalThis.hacked") is None
-    assert len(errors) >= 3
     errors.clear()

@@ -52,17 +52,34 @@ def test_stop_in_the_list(tab: Tab) -> None:
     assert tab.house.get("/api/runs")["runs"][0]["outcome"]["type"] == "stopped"
 
 
-def test_continue_goes_on_in_a_new_answer_and_the_partial_stays(tab: Tab) -> None:
-    stopped(tab)
-    held = tab.text()
-    tab.choose("quick")
+def test_continue_goes_on_where_it_stopped_and_repeats_nothing(tab: Tab) -> None:
+    """C27, C43: what was kept stands, and with what follows it is all that was to be said."""
+    whole = " ".join(f"w{n}" for n in range(60))
+    tab.ask(whole, "demo/echo")
+    expect(tab.answer).to_contain_text("w5 ")
+    tab.stop.click()
+    expect(tab.answer.locator(".ending")).to_contain_text("Partial. Stopped by you.")
+    said = tab.page.locator(".answer .md")
+    held = said.inner_text()
+    assert held
+    assert whole.startswith(held)
+    assert len(held) < len(whole)
     tab.answer.get_by_role("button", name="Continue").click()
     expect(tab.answers).to_have_count(2)
-    expect(tab.stop).to_be_visible()
-    tab.stop.click()
-    expect(tab.answers.first.locator(".md")).to_have_text(held)
-    items = tab.house.messages(tab.session_id)
-    assert [item["kind"] for item in items[:3]] == ["message", "message", "notice"]
+    expect(tab.answer).to_contain_text("w59")
+    expect(tab.answer.locator(".actions")).to_be_visible()
+    expect(tab.answer.locator(".who")).to_contain_text("continued")
+    expect(tab.answer.locator(".ending")).to_have_count(0)
+    for _ in range(2):
+        expect(said).to_have_count(2)
+        first, second = said.all_inner_texts()
+        assert first == held
+        assert whole in (f"{first}{second}", f"{first} {second}")
+        # The same after a reload.
+        tab.page.reload()
+    contents = [item["content"] for item in tab.house.messages(tab.session_id) if item["kind"] == "message"]
+    assert contents[0] == whole
+    assert "".join(contents[1:]) == whole
 
 
 def test_retry_makes_a_branch_and_there_is_a_way_back(tab: Tab) -> None:
@@ -131,10 +148,14 @@ def test_what_is_said_meanwhile_waits_on_the_server_can_be_changed_and_is_seen_i
     other.front().open(f"#/s/{tab.session_id}")
     waiting = other.page.locator(".queue li")
     expect(waiting).to_have_count(3)
-    waiting.nth(1).locator(".queue-text").click()
-    other.page.get_by_label("Edit waiting message").fill("two and a half")
-    other.page.keyboard.press("Enter")
+    changes: list[str] = []
+    other.page.on("request", lambda request: changes.append(request.url) if request.method == "PATCH" else None)
+    for text, key in (("never mind", "Escape"), ("two and a half", "Enter")):
+        waiting.nth(1).locator(".queue-text").click()
+        other.page.get_by_label("Edit waiting message").fill(text)
+        other.page.keyboard.press(key)
     expect(tab.page.locator(".queue-text").nth(1)).to_have_text("two and a half")
+    assert len([url for url in changes if url.endswith("/queue")]) == 1
     waiting.nth(0).get_by_role("button", name="Later").click()
     expect(tab.page.locator(".queue-text").nth(0)).to_have_text("two and a half")
     waiting.nth(2).get_by_role("button", name="Remove from the queue").click()
@@ -143,7 +164,7 @@ def test_what_is_said_meanwhile_waits_on_the_server_can_be_changed_and_is_seen_i
     expect(tab.page.get_by_text("Paused")).to_be_visible()
     tab.page.reload()
     expect(tab.page.locator(".queue-text")).to_have_text(["two and a half", "one"])
-    tab.page.get_by_role("button", name="Go on").click()
+    tab.page.get_by_role("button", name="Go on", exact=True).click()
     expect(tab.page.locator(".bubble").last).to_have_text("two and a half")
     tab.stop.click()
     tab.page.get_by_role("button", name="Remove from the queue").click()

@@ -1,4 +1,4 @@
-"""Bodies that nobody has thought of: each is answered or refused, and never with a 5xx."""
+"""Bodies, paths and queries that nobody has thought of: each is answered or refused, and never with a 5xx."""
 
 import asyncio
 import threading
@@ -107,6 +107,36 @@ def bodies(dialect: DialectName) -> st.SearchStrategy[dict[str, Any]]:
     return st.builds(lambda said, more: {**good, **limit, **said, **more}, said, more)
 
 
+QUIET = settings(
+    max_examples=150, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None
+)
+ODD = st.sampled_from(["x", "resp_", "..", "%00", "%2F", "ü", "a" * 300, "null"])
+QUERIES = st.dictionaries(
+    st.sampled_from(["stream", "starting_after", "include", "limit", "x"]),
+    st.sampled_from(["true", "false", "-1", "0", "99999999999999999999", "1.5", "nan", "", "\x00", "ü"]),
+    max_size=3,
+)
+PLACES = st.sampled_from(
+    [("GET", ""), ("DELETE", ""), ("POST", "/cancel"), ("POST", ""), ("PUT", ""), ("GET", "/input_items")]
+)
+
+
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module")
+async def test_no_path_and_no_query_makes_it_fail(house: House) -> None:
+    """Of a response that is there, and of others."""
+    made = (await house.post("responses", "chat/sim/tokens-1")).json()["id"]
+    with httpx2.Client(base_url=house.url, timeout=SAFETY_S) as client:
+
+        def ask(id: str, place: tuple[str, str], query: dict[str, str]) -> None:
+            method, under = place
+            answer = client.request(method, f"/v1/responses/{id}{under}", params=query)
+            assert answer.status_code < 500, (method, id, under, query, answer.text)
+            assert "traceback" not in answer.text.lower()
+
+        await asyncio.to_thread(QUIET(given(ODD | st.just(made), PLACES, QUERIES)(ask)))
+    assert (await house.http.get("/v1/models")).status_code == 200
+
+
 @pytest.mark.filterwarnings("ignore:Do not use the `random` module")
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_no_body_makes_it_fail(house: House, dialect: DialectName) -> None:
@@ -124,13 +154,6 @@ async def test_no_body_makes_it_fail(house: House, dialect: DialectName) -> None
                 refused.set()
                 assert answer.json()["error"]["message"]
 
-        quiet = settings(
-            max_examples=150,
-            deadline=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-            database=None,
-        )
-        await asyncio.to_thread(quiet(given(bodies(dialect))(ask)))
+        await asyncio.to_thread(QUIET(given(bodies(dialect))(ask)))
     assert refused.is_set()
     assert (await house.post(dialect, f"{dialect}/sim/tokens-1")).status_code == 200

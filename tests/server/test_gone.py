@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import itertools
 import logging
 
 import msgspec
@@ -137,6 +138,33 @@ async def test_a_recorded_partial_is_saved_once(house: House) -> None:
     assert transcript is not None
     assert [getattr(m.message, "text", None) for m in transcript.messages[1:]] == ["t0 t1 t2 "]
     assert [notice.code for notice in transcript.notices] == ["stopped"]
+
+
+@pytest.mark.parametrize("kept", [{}, {"on_disconnect": "continue"}], ids=["unrecorded", "recorded"])
+async def test_what_an_answer_took_is_given_back_without_the_garbage_collector(
+    house: House, kept: dict[str, str]
+) -> None:
+    """Else each pause of the collector is as long as what many answers have left behind."""
+    await house.post("chat", "chat/sim/tokens-1")
+    gc.collect()
+    gc.disable()
+    try:
+        for dialect, stream in itertools.product(DIALECTS, (True, False)):
+            await house.post(dialect, "chat/sim/tokens-3", stream=stream, **kept)
+        for _ in range(10):
+            line = await house.raw("chat", "chat/sim/tokens-40@50", stream=True, **kept)
+            await line.until(b"t1 ")
+            line.reset()
+        await eventually(lambda: not house.services.runs._live)
+        await eventually(lambda: left_in_memory() <= 2)
+    finally:
+        gc.enable()
+
+
+def left_in_memory() -> int:
+    """Of 16 answers. The last one on a connection that is still open may stay with it."""
+    kinds = {LiveRun, Follower, Stream, Streamed, Gathered, RequestResponseCycle}
+    return len([one for one in gc.get_objects() if type(one) in kinds])
 
 
 async def test_five_hundred_cut_in_every_phase_leave_nothing_behind(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from headwater.config.secret import Secret
 from headwater.config.settings import KeySettings, ModelSettings
 from headwater.events import DialectName
-from tests.server.house import DIALECTS, PATHS, House, Line, asking, open_house, settings_for
+from tests.server.house import DIALECTS, PATHS, House, Line, asking, eventually, open_house, settings_for
 
 pytestmark = pytest.mark.anyio
 
@@ -29,9 +29,11 @@ async def ask(house: House, dialect: DialectName) -> Line:
 @EVERY_DIALECT
 async def test_a_key_has_as_many_runs_at_a_time_as_it_may(dialect: DialectName) -> None:
     async with open_house(keys=(a_key(concurrent_runs=2),)) as house:
-        lines = [await ask(house, dialect) for _ in range(2)]
-        for line in lines:
-            await line.until(b"t0 ")
+        lines = []
+        for _ in range(2):
+            # One after the other: the simulator is to know them by their numbers.
+            lines.append(await ask(house, dialect))
+            await lines[-1].until(b"t0 ")
         refused = await (await ask(house, dialect)).answer()
         assert b" 429 " in refused.partition(b"\r\n")[0]
         assert b"\r\nretry-after: 5\r\n" in refused
@@ -41,6 +43,7 @@ async def test_a_key_has_as_many_runs_at_a_time_as_it_may(dialect: DialectName) 
         assert len(house.simulator.requests) == 2
         lines[0].reset()
         await house.simulator.wait_for_close(0)
+        await eventually(lambda: house.services.runs.running() == 1)
         await (await ask(house, dialect)).until(b"t0 ")
 
 

@@ -78,6 +78,34 @@ async def test_panes_are_hidden_until_one_is_picked(server: Served) -> None:
     assert len((await server.get(f"/api/groups/{group['id']}")).json["panes"]) == 1
 
 
+async def test_comparisons_are_listed_newest_first_and_deleted_with_what_was_not_picked(server: Served) -> None:
+    made = [await compare(server, "fast", "demo/echo", content=f"Question {n}") for n in range(3)]
+    for group in made:
+        for pane in group["panes"]:
+            await server.ended(pane["run"]["id"])
+    page = (await server.get("/api/groups?limit=2")).json
+    assert [(group["id"], group["title"]) for group in page["groups"]] == [
+        (made[2]["id"], "Question 2"),
+        (made[1]["id"], "Question 1"),
+    ]
+    assert page["groups"][0]["panes"] == [
+        {"session_id": pane["session_id"], "model": pane["model"]} for pane in made[2]["panes"]
+    ]
+    rest = (await server.get(f"/api/groups?limit=2&before={page['next']}")).json
+    assert [group["id"] for group in rest["groups"]] == [made[0]["id"]]
+    assert rest["next"] is None
+    picked, other = (pane["session_id"] for pane in made[0]["panes"])
+    await server.post(f"/api/groups/{made[0]['id']}/pick", {"session_id": picked})
+    assert (await server.ask("DELETE", f"/api/groups/{made[0]['id']}")).status == 204
+    assert (await server.get(f"/api/groups/{made[0]['id']}")).status == 404
+    assert (await server.get(f"/api/sessions/{other}")).status == 404
+    assert (await server.get(f"/api/sessions/{picked}")).json["group_id"] is None
+    assert len((await server.get("/api/groups")).json["groups"]) == 2
+    busy = await compare(server, "hang")
+    refused = await server.ask("DELETE", f"/api/groups/{busy['id']}")
+    assert (refused.status, refused.code) == (409, "session_busy")
+
+
 async def test_a_busy_pane_refuses_for_all(server: Served) -> None:
     group = await compare(server, "fast", "hang")
     await server.ended(group["panes"][0]["run"]["id"])

@@ -32,6 +32,7 @@ ANOTHERS: dict[tuple[str, str], Any] = {
     ("PATCH", "/api/sessions/{session_id}/queue"): {"resume": True},
     ("DELETE", "/api/sessions/{session_id}/queue"): None,
     ("GET", "/api/groups/{group_id}"): None,
+    ("DELETE", "/api/groups/{group_id}"): None,
     ("POST", "/api/groups/{group_id}/messages"): {"content": "Hi"},
     ("POST", "/api/groups/{group_id}/pick"): {"session_id": "{pane_id}"},
     ("GET", "/api/blobs/{hash}"): None,
@@ -40,6 +41,7 @@ ANOTHERS: dict[tuple[str, str], Any] = {
 OWN: dict[tuple[str, str], Any] = {
     ("GET", "/api/runs"): None,
     ("GET", "/api/sessions"): None,
+    ("GET", "/api/groups"): None,
     ("GET", "/api/sessions/search"): "?q=secret",
     ("GET", "/api/events"): "?runs={run_id}:-1",
     ("GET", "/api/me"): None,
@@ -111,6 +113,8 @@ async def test_nothing_of_anothers_is_in_a_list(keyed: Served) -> None:
     names = await anns(keyed)
     assert (await keyed.get("/api/runs", key="bob")).json["runs"] == []
     assert (await keyed.get("/api/sessions", key="bob")).json["sessions"] == []
+    assert (await keyed.get("/api/groups", key="bob")).json["groups"] == []
+    assert (await keyed.get("/api/groups", key="ann")).json["groups"] != []
     assert (await keyed.get("/api/sessions/search?q=secret", key="bob")).json["hits"] == []
     assert (await keyed.get("/api/sessions/search?q=secret", key="ann")).json["hits"] != []
     assert (await keyed.post("/api/runs", filled(OWN["POST", "/api/runs"], names), key="bob")).status == 404

@@ -3,6 +3,7 @@
 import type {
   Asked,
   Group,
+  GroupSummary,
   Hit,
   ImageIn,
   Item,
@@ -203,6 +204,11 @@ export const api = {
 
   compare: (models: string[], said: Saying, key: string) =>
     askSurely<Group>("api/groups", { method: "POST", json: { ...said, models }, key }),
+  groups: (before?: string) =>
+    ask<{ groups: GroupSummary[]; next: string | null }>(
+      `api/groups?limit=20${before ? `&before=${at(before)}` : ""}`,
+    ),
+  deleteGroup: (id: string) => ask<void>(`api/groups/${at(id)}`, { method: "DELETE" }),
   group: (id: string) => ask<Group>(`api/groups/${at(id)}`),
   sayToGroup: (id: string, said: Saying, key: string) =>
     askSurely<Group>(`api/groups/${at(id)}/messages`, { method: "POST", json: said, key }),

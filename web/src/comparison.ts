@@ -55,13 +55,18 @@ export class Comparison {
   }
 
   private loadSoon(): void {
+    if (this.closed) return;
     clearTimeout(this.soon);
     this.soon = setTimeout(() => void this.load(), SOON_MS);
   }
 
   async load(): Promise<void> {
+    const before = this.group.peek();
     try {
-      this.show(await api.group(this.id));
+      const group = await api.group(this.id);
+      // One that was shown meanwhile knows more: it is asked for again.
+      if (this.group.peek() === before) this.show(group);
+      else this.loadSoon();
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) this.missing.value = true;
       else if (!(error instanceof ApiError && error.unreachable)) fail(error);
@@ -78,7 +83,9 @@ export class Comparison {
         const pane = known.get(id) ?? new OpenSession(id, "cancel");
         if (!known.delete(id)) fresh.push(pane);
         // All in one go: one event connection is opened for them, and not one after the other.
-        if (run && isActive(run.status) && !pane.run.peek()) pane.run.value = follow(run.id, run.model, id);
+        if (run && isActive(run.status) && !pane.run.peek() && !pane.isOver(run.id)) {
+          pane.run.value = follow(run.id, run.model, id);
+        }
         return pane;
       });
     });
@@ -89,6 +96,8 @@ export class Comparison {
   /** Says it to all of them. False: it was not taken. */
   async say(said: Saying): Promise<boolean> {
     try {
+      // What has just ended is stored first: then each pane is free to show what begins, and to stop it.
+      await Promise.all(this.panes.peek().map((pane) => (pane.run.peek() ? pane.load() : undefined)));
       this.show(await api.sayToGroup(this.id, said, newKey()));
       await Promise.all(this.panes.peek().map((pane) => pane.load()));
       return true;

@@ -23,8 +23,8 @@ export interface Listener {
   onGone(runId: string): void;
   onChanged(changed: Changed): void;
   onState(state: ConnectionState): void;
-  /** The connection stands again after it was lost or closed: hints may have been missed. */
-  onReturn(): void;
+  /** The connection stands: what changed before that, nobody has told. */
+  onOpen(): void;
 }
 
 export interface Surroundings {
@@ -119,14 +119,12 @@ export class EventHub {
   }
 
   private async run(stopped: AbortSignal): Promise<void> {
-    let fresh = true;
     while (!stopped.aborted) {
       const current = new AbortController();
       this.current = current;
       if (!this.awake) {
         this.become("asleep");
         await this.around.sleep(Number.POSITIVE_INFINITY, current.signal);
-        fresh = false;
         continue;
       }
       const release = await this.around.slot(current.signal);
@@ -136,8 +134,7 @@ export class EventHub {
       }
       let cut = true;
       try {
-        cut = await this.listen(current, release === null, fresh);
-        fresh = false;
+        cut = await this.listen(current, release === null);
       } finally {
         release?.();
       }
@@ -150,7 +147,7 @@ export class EventHub {
   }
 
   /** True: it was cut. */
-  private async listen(current: AbortController, brief: boolean, fresh: boolean): Promise<boolean> {
+  private async listen(current: AbortController, brief: boolean): Promise<boolean> {
     if (this.state !== "open" && this.state !== "reconnecting") this.become("connecting");
     let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
     try {
@@ -159,7 +156,7 @@ export class EventHub {
       this.tries = 0;
       this.heardAt = this.around.now();
       this.become("open");
-      if (!fresh) this.listener.onReturn();
+      this.listener.onOpen();
       const parser = createParser({
         onEvent: (event) => {
           if (!current.signal.aborted) this.take(event.event ?? "", event.data);

@@ -42,9 +42,9 @@ export function startRouter(): void {
   read();
 }
 
+/** At once: what is typed after it belongs there. */
 export function go(path: string, replace = false): void {
-  if (replace) {
-    history.replaceState(null, "", path);
-    route.value = parse(path);
-  } else location.hash = path;
+  if (replace) history.replaceState(null, "", path);
+  else location.hash = path;
+  route.value = parse(path);
 }

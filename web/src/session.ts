@@ -29,6 +29,8 @@ export class OpenSession {
   readonly stopping = signal(false);
   readonly missing = signal(false);
   readonly loaded = signal(false);
+  /** Grows with what is asked for here: whoever asks wants to see the answer. */
+  readonly asked = signal(0);
   readonly rows = computed<Row[]>(() => rowsOf(this.items.value));
   /** Those that have ended here: they know more than what is stored, e.g. how long was thought. */
   private readonly ended = new Map<string, LiveRun>();
@@ -36,6 +38,7 @@ export class OpenSession {
   private readonly unwatch: () => void;
   private loading: Promise<void> | null = null;
   private again = false;
+  private changing: Promise<unknown> = Promise.resolve();
   private closed = false;
 
   /** `onDisconnect`: of what is asked here, e.g. "cancel" in a comparison's panes. */
@@ -97,13 +100,17 @@ export class OpenSession {
   }
 
   private async fetch(): Promise<void> {
+    const { changing } = this;
+    await changing;
     try {
       const info = await api.session(this.id);
       const [items, queue] = await Promise.all([
         api.messages(this.id),
         info.queued || info.queue_paused ? api.queue(this.id) : null,
       ]);
-      if (!this.closed) this.show(info, items, queue);
+      // It may be from before what was changed meanwhile.
+      if (changing !== this.changing) this.again = true;
+      else if (!this.closed) this.show(info, items, queue);
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) this.missing.value = true;
       else if (!(error instanceof ApiError && error.unreachable)) fail(error);
@@ -126,10 +133,7 @@ export class OpenSession {
   private settle(info: SessionNow, items: Item[]): void {
     const run = this.run.value;
     if (run && run.id !== info.active_run_id) {
-      const stored = items.some(
-        (item) => item.run_id === run.id && (item.kind === "notice" || item.role === "assistant"),
-      );
-      if (stored || run.fold.outcome || !isActive(run.fold.status)) {
+      if (isStored(items, run.id) || run.fold.outcome || !isActive(run.fold.status)) {
         this.run.value = null;
         if (run.fold.outcome) this.ended.set(run.id, run);
         else announcement.value = endingSaid(endingIn(items, run.id));
@@ -165,49 +169,88 @@ export class OpenSession {
       .catch(() => {});
   }
 
+  /** Its end was seen here: whoever calls it active knows less. */
+  isOver(runId: string): boolean {
+    return this.ended.has(runId) || isStored(this.items.peek(), runId);
+  }
+
   // ---------------------------------------------------------------------- saying
 
   async send(said: Saying): Promise<boolean> {
-    const multitask: Multitask = said.multitask ?? "reject";
-    if (multitask !== "queue") {
-      const afterId = lastSaidId(this.items.value);
-      this.sent.value = { content: said.content, parts: said.parts ?? [], afterId };
-    }
+    if (!this.loaded.value) await this.load();
+    if (said.multitask !== "queue") this.pend(said.content, said.parts ?? []);
     return this.begin(() => api.say(this.id, said, newKey()));
+  }
+
+  private pend(content: string, parts: Part[]): void {
+    this.sent.value = { content, parts, afterId: lastSaidId(this.items.peek()) };
   }
 
   edit(message: MessageItem, content: string): Promise<boolean> {
     const parts = message.parts.flatMap((part) =>
       part.type === "image" && part.blob ? [{ type: "image" as const, blob: part.blob }] : [],
     );
-    return this.begin(() => api.edit(this.id, message.id, { content, parts }, newKey()));
+    return this.begin(
+      () => api.edit(this.id, message.id, { content, parts }, newKey()),
+      () => {
+        this.cut(message.id);
+        this.pend(content, parts);
+      },
+    );
   }
 
   /** Answered again, beside what is there. */
   retry(messageId: string, model?: string, multitask: Multitask = "reject"): Promise<boolean> {
     const again = { ...(model ? { model } : {}), multitask, on_disconnect: this.onDisconnect };
-    return this.begin(() => api.regenerate(this.id, messageId, again, newKey()));
+    return this.begin(
+      () => api.regenerate(this.id, messageId, again, newKey()),
+      () => this.cut(messageId, this.isSaid(messageId) ? 1 : 0),
+    );
   }
 
   goOn(runId: string): Promise<boolean> {
     return this.begin(() => api.goOn(runId, { on_disconnect: this.onDisconnect }, newKey()));
   }
 
-  private async begin(ask: () => Promise<Asked>): Promise<boolean> {
+  private isSaid(messageId: string): boolean {
+    return this.items
+      .peek()
+      .some((item) => item.id === messageId && item.kind === "message" && item.role === "user");
+  }
+
+  /** What was answered, or is said differently, makes room: the new is never shown beside it. */
+  private cut(messageId: string, keep = 0): void {
+    const at = this.items.peek().findIndex((item) => item.id === messageId);
+    if (at >= 0) this.items.value = this.items.peek().slice(0, at + keep);
+  }
+
+  /** Over as soon as the server has taken it; what it made of it is fetched. */
+  private async begin(ask: () => Promise<Asked>, onTaken: () => void = () => {}): Promise<boolean> {
     try {
+      // What was chosen just before holds for what is said now.
+      await this.changing;
       const { run } = await ask();
       if (this.closed) return true;
-      if (run.status !== "queued") this.run.value = follow(run.id, run.model, this.id);
-      await this.load();
-      return true;
+      batch(() => {
+        onTaken();
+        if (run.status !== "queued" && !this.isOver(run.id)) {
+          this.run.value = follow(run.id, run.model, this.id);
+          this.asked.value++;
+        }
+      });
     } catch (error) {
       fail(error);
+      this.sent.value = null;
       void this.load();
       return false;
     } finally {
-      this.sent.value = null;
       refreshSoon();
     }
+    const { value: sent } = this.sent;
+    void this.load().then(() => {
+      if (this.sent.value === sent) this.sent.value = null;
+    });
+    return true;
   }
 
   async stop(): Promise<void> {
@@ -231,13 +274,15 @@ export class OpenSession {
     await this.load();
   }
 
+  /** Shown at once. What is said after it waits for it. */
   async change(change: { title?: string; parameters?: Parameters; head_id?: string }): Promise<void> {
-    try {
-      this.info.value = await api.changeSession(this.id, change);
-      refreshSoon();
-    } catch (error) {
-      fail(error);
-    }
+    const { head_id: _, ...shown } = change;
+    if (this.info.value) this.info.value = { ...this.info.value, ...shown };
+    const changing = this.changing.then(() => api.changeSession(this.id, change)).catch(fail);
+    this.changing = changing;
+    const info = await changing;
+    if (info && this.changing === changing) this.info.value = info;
+    refreshSoon();
   }
 
   get title(): string {
@@ -248,6 +293,11 @@ export class OpenSession {
 
 function lastSaidId(items: Item[]): string | null {
   return items.findLast((item) => item.kind === "message" && item.role === "user")?.id ?? null;
+}
+
+/** Something of its end: what it said, or how it went. */
+function isStored(items: Item[], runId: string): boolean {
+  return items.some((item) => item.run_id === runId && (item.kind === "notice" || item.role === "assistant"));
 }
 
 /** Of a run whose end was stored before its last event came here. */

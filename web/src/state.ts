@@ -69,7 +69,7 @@ export const hub = new EventHub(
     onState(state) {
       connection.value = state;
     },
-    onReturn() {
+    onOpen() {
       refreshSoon();
       for (const watcher of watchers) watcher.onReturn?.();
     },

@@ -19,12 +19,15 @@ export function runsOf(session: OpenSession): Signal<ReadonlyMap<string, RunSumm
 }
 
 function keepUp(session: OpenSession, runs: Signal<ReadonlyMap<string, RunSummary>>): void {
+  let asked = 0;
   // It ends with the session: nothing else holds on to either.
   effect(() => {
     if (!session.items.value.some((item) => item.run_id)) return;
+    const mine = ++asked;
     void api.runs({ session_id: session.id }).then(
       (found) => {
-        runs.value = new Map(found.map((run) => [run.id, run]));
+        // Answers may overtake each other.
+        if (mine === asked) runs.value = new Map(found.map((run) => [run.id, run]));
       },
       // They are figures beside the answer: it is there without them.
       () => {},

@@ -163,6 +163,15 @@ export interface Group {
   panes: Pane[];
 }
 
+/** One of the list of comparisons. */
+export interface GroupSummary {
+  id: string;
+  created_at: string;
+  title: string | null;
+  picked_id: string | null;
+  panes: { session_id: string; model: string | null }[];
+}
+
 export interface Me {
   owner: string;
   scopes: string[];

@@ -14,7 +14,7 @@ from msgspec import Struct
 from headwater.accumulate import Call
 from headwater.agent.arguments import Complaint, read
 from headwater.agent.gate import Gate, Go, Refuse, Wait
-from headwater.agent.pictures import Pictures
+from headwater.agent.pictures import Kept, Pictures
 from headwater.agent.tools import Tool, Toolbox, shortened
 from headwater.clock import Clock
 from headwater.dialects.history import UNKNOWN
@@ -26,8 +26,10 @@ STOPPED: Final = f"{UNKNOWN}: it was stopped while it ran, and may have had an e
 PROGRESS_S: Final = 0.1
 """Between two words of progress of a call: more would only fill the log."""
 PROGRESS_CHARS: Final = 500
-UNWIND_S: Final = 3.0
-"""For so long tools may clean up when they are stopped."""
+UNWIND_S: Final = 4.0
+"""For so long tools may clean up when they are stopped: more than a server of tools can be given for it, and less than
+a run."""
+_NO_TIME: Final = "[Its images are left out: it was stopped before they were kept.]"
 
 
 class _Ready(Struct, frozen=True):
@@ -115,7 +117,11 @@ class Calls:
 
     async def _call(self, one: _Ready, sink: Sink) -> None:
         returned = await self._toolbox.call(one.tool, one.arguments, _Meter(one.call.id, self._clock, sink))
-        kept = await self._pictures.keep(returned.pictures)
+        try:
+            kept = await self._pictures.keep(returned.pictures)
+        except asyncio.CancelledError:
+            # What it has returned is known all the same.
+            kept = Kept(remarks=(_NO_TIME,))
         text = "\n\n".join(part for part in (shortened(returned.text, self._result_chars), *kept.remarks) if part)
         if one.call.result is None:
             emit(sink, ToolResult(one.call.id, text, kept.urls, returned.state))

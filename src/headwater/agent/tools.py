@@ -70,7 +70,8 @@ class Toolbox(Protocol):
         """All tools, as far as they can be had. Raises nothing but a cancel."""
 
     async def call(self, tool: Tool, arguments: dict[str, Any], progress: Progress) -> Returned:
-        """Whatever goes wrong is what is returned. A cancel is passed on to the tool, as far as that is possible."""
+        """Whatever goes wrong is what is returned. A cancel is passed on to the tool, as far as that is possible: one
+        that answers all the same, within a moment, has returned; else the cancel comes out again."""
 
 
 class Toolboxes:

@@ -35,6 +35,8 @@ class Flow:
         """Lines of this block that were given out."""
         self._table: _Rest | None = None
         """This block is the rest of a table."""
+        self._seen = ""
+        """Of the source, what the tail shows."""
 
     def feed(self, text: str) -> None:
         self._source += text
@@ -47,9 +49,10 @@ class Flow:
             final += self._rest(self._drawn(painter, block))
             self._next()
         self._source = tail
-        lines = self._rest(self._drawn(painter, self._shown(tail)))
+        self._seen = self._shown(tail)
+        lines = self._rest(self._drawn(painter, self._seen))
         if not room(lines):
-            if self._is_table():
+            if self._is_table(self._seen):
                 out, lines = lines, []
                 self._keep_table(painter)
             else:
@@ -60,7 +63,7 @@ class Flow:
 
     def stand(self, lines: list[Text]) -> None:
         """These are the tail, and stay as they are: from now on it is drawn for another width."""
-        if lines and self._is_table():
+        if lines and self._is_table(self._seen):
             self._keep_table(None)
         else:
             self._give(lines)
@@ -94,25 +97,26 @@ class Flow:
         """Of the tail, what can be shown: of a table only rows that are whole."""
         if not self._gap:
             return tail
-        if self._is_table() or (tail.lstrip().startswith("|") and tail.count("\n") < 2):
+        if self._is_table(tail) or (tail.lstrip().startswith("|") and tail.count("\n") < 2):
             return tail[: tail.rfind("\n") + 1] if tail.count("\n") > 1 else ""
         return _mended(tail)
 
-    def _is_table(self) -> bool:
+    def _is_table(self, source: str) -> bool:
         """Its columns change with every row, so that no line of it stands before the last has come."""
-        lines = self._source.split("\n")
+        lines = source.split("\n")
         return self._gap and len(lines) > 2 and bool(_RULE.fullmatch(lines[1]))
 
     def _keep_table(self, painter: Painter | None) -> None:
         """What is drawn of it stays. Rows that come are drawn below it: with a painter, in the same columns."""
-        head, rule, *rows = self._source.split("\n")
         widths = None
         if painter is not None:
             before = None if self._table is None else self._table.widths
-            widths = before or painter.widths(self._shown(self._source))
+            widths = before or painter.widths(self._seen)
         self._table = _Rest(widths)
-        # The last row is not whole yet.
-        self._source = "\n".join([head, rule, *rows[-1:]])
+        # More may have come than is drawn.
+        head, rule = self._seen.split("\n")[:2]
+        self._source = f"{head}\n{rule}\n{self._source[len(self._seen) :]}"
+        self._seen = ""
         self._given = []
 
     def _rest(self, lines: list[Text]) -> list[Text]:

@@ -198,6 +198,9 @@ class McpSettings(Section, frozen=True, kw_only=True):
     headers: Annotated[dict[str, Secret], about("sent with every request to the url")] = field(default_factory=dict)
     start_timeout_s: Annotated[PositiveSeconds, about("until it can be used")] = 30.0
     timeout_s: Annotated[PositiveSeconds, about("one call")] = 60.0
+    cancel_timeout_s: Annotated[
+        float, Meta(ge=0, le=3), about("a call that was cancelled may still answer for so long")
+    ] = 1.0
     idle_s: Annotated[PositiveSeconds, about("one that nobody calls for so long is ended, and started again")] = 600.0
     limit_bytes: Annotated[PositiveCount, about("of one message; one that sends more is ended")] = 16 * 1024 * 1024
     scope: Annotated[Literal["session", "shared"], about("a process for each session, or one for all")] = "session"

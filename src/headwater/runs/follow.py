@@ -6,7 +6,7 @@ that has the run if it is this one, else, and for what is older, from the store.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from headwater import sse
 from headwater.errors import StoreError
@@ -14,6 +14,10 @@ from headwater.events import Entry, Event, RunEnded, decode_entry, encode_entry,
 from headwater.runs.live import LiveRun
 from headwater.store.base import Store
 from headwater.store.news import report
+
+
+_LEFT: Final = object()
+"""Who has read a run that no store has, and is gone: nobody else will."""
 
 
 class Finder(Protocol):
@@ -64,6 +68,14 @@ class Follower:
             report(self._on_news, error)
 
     def leave(self) -> None:
+        live = self._live
+        self._detach()
+        # It and whom it tells, it and what it reads would hold each other until the next garbage collection.
+        self._told = None
+        if live is not None and live.reader is self:
+            live.reader = _LEFT
+
+    def _detach(self) -> None:
         if self._live is not None and self._live.reader is self:
             self._live.pour(None)
         if self._unwatch is not None:
@@ -157,7 +169,7 @@ class Follower:
             return
         if known is None and live is None and self._unwatch is not None:
             return
-        self.leave()
+        self._detach()
         if live is None or live.lost:
             self._unwatch = self._store.watch_run(self.run_id, self._on_news)
         else:

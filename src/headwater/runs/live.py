@@ -243,6 +243,8 @@ class LiveRun:
             await self._end_bare()
         finally:
             self._tell()
+            # A cancel's traceback holds the run that holds its task: until the next garbage collection.
+            self._work = self._source = None
 
     async def _release(self, end: Suspended) -> None:
         until = end.until.timestamp() if end.until else None

@@ -1,11 +1,13 @@
 """The application: one table of all that is served."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headwater.dialects import DIALECTS
 from headwater.errors import StoreError
@@ -17,23 +19,38 @@ from headwater.server.page_routes import page_routes
 from headwater.server.responses_routes import ResponseRoute, ResponsesRoutes
 from headwater.server.services import Services
 
+_ASKED: Final[dict[str, DialectName]] = {
+    "/v1/chat/completions": "chat",
+    "/v1/messages": "messages",
+    "/v1/responses": "responses",
+}
 
-def build_app(services: Services, identify: Identify = anybody, more: Sequence[BaseRoute] = ()) -> Starlette:
-    """For uvicorn with `DirectProtocol`. `more` comes last."""
-    # What is asked most comes first: routes are tried in order.
-    return Starlette(routes=[*_dialect_routes(services, identify), *_own_routes(services), *more])
+
+class App:
+    """For uvicorn with `DirectProtocol`. A model that is asked does not pass the layers of all else."""
+
+    def __init__(self, asked: Mapping[str, ASGIApp], every: Starlette) -> None:
+        """`every` has those that are asked, too: for what is no POST."""
+        self.routes = every.routes
+        self._asked = asked
+        self._every = every
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = self._asked.get(scope["path"]) if scope["method"] == "POST" else None
+        await (asked or self._every)(scope, receive, send)
 
 
-def _dialect_routes(services: Services, identify: Identify) -> list[BaseRoute]:
-    def asks(path: str, dialect: DialectName) -> Route:
-        return Route(path, DialectRoute(services, identify, DIALECTS[dialect]), methods=["POST"])
+def build_app(services: Services, identify: Identify = anybody, more: Sequence[BaseRoute] = ()) -> App:
+    """`more` comes last."""
+    asked = {path: DialectRoute(services, identify, DIALECTS[name]) for path, name in _ASKED.items()}
+    routes = [*(Route(path, route, methods=["POST"]) for path, route in asked.items())]
+    return App(asked, Starlette(routes=[*routes, *_other_routes(services, identify), *_own_routes(services), *more]))
 
+
+def _other_routes(services: Services, identify: Identify) -> list[BaseRoute]:
     response = "/v1/responses/{response_id}"
     models = ModelsRoute(services, identify)
     return [
-        asks("/v1/chat/completions", "chat"),
-        asks("/v1/messages", "messages"),
-        asks("/v1/responses", "responses"),
         Route(response, ResponseRoute(services, identify, ResponsesRoutes.retrieve), methods=["GET"]),
         Route(response, ResponseRoute(services, identify, ResponsesRoutes.delete), methods=["DELETE"]),
         Route(f"{response}/cancel", ResponseRoute(services, identify, ResponsesRoutes.cancel), methods=["POST"]),

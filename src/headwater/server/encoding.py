@@ -80,20 +80,26 @@ class Streamed:
         return self._status
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        if len(events) == 1 and self._begun and type(event := events[0]) is TextDelta and not event.refusal:
+        if self._begun and len(events) == 1 and type(event := events[0]) is TextDelta and not event.refusal:
             # Nearly every read there is.
             return self._encode(event)
-        return b"".join([self._one(event) for event in events])
+        return b"".join(
+            [
+                self._encode(event)
+                if type(event) is TextDelta and self._begun and not event.refusal
+                else self._one(event)
+                for event in events
+            ]
+        )
 
     def _one(self, event: Event) -> bytes:
-        if type(event) is not TextDelta or event.refusal:
-            remark = self._remarks.fresh(event)
-            if remark is not None:
-                self._encode(remark)
-            if type(event) is RunEnded and not self._begun:
-                self._status = endings.stream_status(event.outcome)
-                if self._status != 200:
-                    return self._dialect.whole(self._head, Assistant(), Usage(), event.outcome).body
+        remark = self._remarks.fresh(event)
+        if remark is not None:
+            self._encode(remark)
+        if type(event) is RunEnded and not self._begun:
+            self._status = endings.stream_status(event.outcome)
+            if self._status != 200:
+                return self._dialect.whole(self._head, Assistant(), Usage(), event.outcome).body
         body = self._encode(event)
         if body:
             # What was made will be sent, and what was sent had the status of a success.

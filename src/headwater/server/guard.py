@@ -6,13 +6,12 @@ keys a page of another origin is refused only where a browser would send the key
 """
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
-from starlette.datastructures import Headers
 from starlette.types import Scope as AsgiScope
 
 from headwater.clock import Clock
@@ -24,14 +23,16 @@ from headwater.server.refusals import Refusal
 
 COOKIE: Final = "headwater_key"
 HEADERS_BYTES: Final = 64 * 1024
-_FORWARDING: Final = (
-    "forwarded",
-    "via",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
-    "x-real-ip",
-    "cf-connecting-ip",
+_FORWARDING: Final = frozenset(
+    {
+        "forwarded",
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "x-real-ip",
+        "cf-connecting-ip",
+    }
 )
 _HOW_TO_MAKE_A_KEY: Final = "Make a key (headwater keys create NAME), and send it with the request."
 
@@ -51,7 +52,7 @@ class Guard:
 
     async def caller(self, scope: AsgiScope, needs: Scope = "chat") -> Caller:
         """Raises `Refusal`: 401, 403, 421, 429, 431."""
-        caller = await self._caller(scope, Headers(scope=scope))
+        caller = await self._caller(scope, _headers(scope))
         if needs not in caller.scopes:
             raise Refusal(f"This key may not do that: it has no scope '{needs}'.", status=403, code="scope_needed")
         self._count(caller)
@@ -59,7 +60,7 @@ class Guard:
 
     async def visitor(self, scope: AsgiScope) -> None:
         """For what needs no key: whoever is let through the door may see it. Raises `Refusal`."""
-        headers = Headers(scope=scope)
+        headers = _headers(scope)
         self._check_size(scope)
         if await self._keyring.is_needed():
             self._check_host(self._host(scope, headers), self._hosts)
@@ -70,13 +71,13 @@ class Guard:
 
     def is_secure(self, scope: AsgiScope) -> bool:
         """The browser came by https, be it only up to a proxy that we trust."""
-        proto = Headers(scope=scope).get("x-forwarded-proto", "")
+        proto = _headers(scope).get("x-forwarded-proto", "")
         return scope["scheme"] == "https" or (proto == "https" and self._is_trusted(scope))
 
     async def caller_of(self, key: str) -> Caller | None:
         return await self._keyring.caller(key)
 
-    async def _caller(self, scope: AsgiScope, headers: Headers) -> Caller:
+    async def _caller(self, scope: AsgiScope, headers: Mapping[str, str]) -> Caller:
         self._check_size(scope)
         if not await self._keyring.is_needed():
             self._check_local(scope, headers)
@@ -102,8 +103,8 @@ class Guard:
         if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADERS_BYTES:
             raise Refusal("The headers are too large.", status=431, code="headers_too_large")
 
-    def _check_local(self, scope: AsgiScope, headers: Headers) -> None:
-        if any(name in headers for name in _FORWARDING):
+    def _check_local(self, scope: AsgiScope, headers: Mapping[str, str]) -> None:
+        if not _FORWARDING.isdisjoint(headers):
             message = "This server has no keys, and a proxy would open it to everybody."
             raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="proxy_without_keys")
         client = scope.get("client")
@@ -115,7 +116,7 @@ class Guard:
             # A name in a stranger's DNS may be pointed at this machine; it would still be in `Host`.
             self._check_host(host, self._hosts or ("localhost",))
 
-    def _host(self, scope: AsgiScope, headers: Headers) -> str:
+    def _host(self, scope: AsgiScope, headers: Mapping[str, str]) -> str:
         """What the client has called us. A proxy that we trust may call us by another name than it was called."""
         given = headers.get("host", "").lower()
         return headers.get("x-forwarded-host", given).lower() if self._is_trusted(scope) else given
@@ -125,7 +126,7 @@ class Guard:
             message = "This server does not go by the name in `Host`. If it should, put that into server.allowed_hosts."
             raise Refusal(message, status=421, code="host_not_allowed")
 
-    def _check_origin(self, headers: Headers, host: str, allowed: tuple[str, ...] = ()) -> None:
+    def _check_origin(self, headers: Mapping[str, str], host: str, allowed: tuple[str, ...] = ()) -> None:
         """`allowed`: origins that may ask all the same; never where a cookie speaks for whoever is asking."""
         origin = headers.get("origin")
         if origin in allowed:
@@ -179,14 +180,19 @@ def check_runs(caller: Caller, runs: Runs, more: int = 1) -> None:
 # ----------------------------------------------------------------- in a header
 
 
-def _key_in(headers: Headers) -> str | None:
+def _headers(scope: AsgiScope) -> Mapping[str, str]:
+    """By their names, which ASGI has in lower case. The first counts, if there are several."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+
+
+def _key_in(headers: Mapping[str, str]) -> str | None:
     kind, _, key = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer" and key.strip():
         return key.strip()
     return headers.get("x-api-key")
 
 
-def _cookie_in(headers: Headers) -> str | None:
+def _cookie_in(headers: Mapping[str, str]) -> str | None:
     """By hand: one cookie of another program on this machine that is not quite legal must not hide ours."""
     for pair in headers.get("cookie", "").split(";"):
         name, _, value = pair.strip().partition("=")

@@ -34,6 +34,7 @@ from headwater.store.results import (
     Committed,
     Ending,
     EndResult,
+    GroupList,
     KeyMismatch,
     LogSlice,
     Missing,
@@ -163,6 +164,12 @@ class SessionStore(Protocol):
     async def create_group(self, group: Group, sessions: tuple[Session, ...]) -> None: ...
 
     async def group(self, owner: str, group_id: str) -> Group | None: ...
+
+    async def groups(self, owner: str, page: Page = Page()) -> GroupList:
+        """By when they were made."""
+
+    async def delete_group(self, owner: str, group_id: str) -> Busy | Missing | None:
+        """With its panes, but for the one that was picked: that is a session like any other."""
 
     async def pick(self, owner: str, group_id: str, session_id: str) -> Group | Missing:
         """This pane is the one to go on with: no longer hidden. The others are hidden (again)."""

@@ -10,6 +10,7 @@ from headwater.errors import StoreError
 from headwater.events import Outcome, Usage
 from headwater.records import (
     AtHead,
+    Group,
     IdempotencyKey,
     Run,
     Session,
@@ -184,6 +185,18 @@ class Page(Struct, frozen=True):
 
     limit: int = 50
     before: tuple[float, str] | None = None
+
+
+class Compared(Struct, frozen=True):
+    group: Group
+    sessions: tuple[Session, ...]
+    """Of its panes, in their order; without those that were deleted."""
+
+
+class GroupList(Struct, frozen=True):
+    groups: tuple[Compared, ...]
+    next: tuple[float, str] | None
+    """None: there are no more."""
 
 
 class SessionList(Struct, frozen=True):

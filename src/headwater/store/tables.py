@@ -125,6 +125,15 @@ class SessionTables(Protocol):
 
     async def put_group(self, group: Group) -> None: ...
 
+    async def groups(self, owner: str) -> list[Group]:
+        """All of them, in any order: somebody made each of them by hand."""
+
+    async def delete_group(self, owner: str, group_id: str) -> None:
+        """Itself; not its sessions."""
+
+    async def sessions_named(self, owner: str, session_ids: Sequence[str]) -> list[Session]:
+        """Those that are there, in any order."""
+
 
 class OtherTables(Protocol):
     async def put_blob(self, owner: str, blob: Blob, at: float) -> None: ...

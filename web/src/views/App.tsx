@@ -1,6 +1,6 @@
 /** The frame around everything: the list, the view, and what is said about both. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { go, paths, route } from "../router";
 import { opened } from "../session";
 import { announcement, connection, me, overlays, sidebarOpen, toast } from "../state";
@@ -14,7 +14,7 @@ import { TruthPlace } from "./TruthButton";
 
 export function App() {
   const [keys, setKeys] = useState(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => shortcut(event, () => setKeys(true));
     document.addEventListener("keydown", onKey);
     return () => document.removeEventListener("keydown", onKey);

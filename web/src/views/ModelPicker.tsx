@@ -1,6 +1,6 @@
 /** Who is to answer: models and agents, by name. */
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { models } from "../state";
 import type { Model } from "../wire";
 import { Icon } from "./Icon";
@@ -23,7 +23,8 @@ export function ModelPicker({ chosen, choose, label = "Model", up = true }: Prop
     setWanted("");
     if (focus) button.current?.focus();
   };
-  useEffect(() => {
+  // Before anything more is typed.
+  useLayoutEffect(() => {
     if (!open) return;
     panel.current!.querySelector("input")?.focus();
     return dismissing(panel.current!, button.current!, close);

@@ -1,6 +1,6 @@
 /** What somebody said; it can be said differently, which makes a branch. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
 import type { OpenSession, Pending } from "../session";
 import { overlay } from "../state";
@@ -89,7 +89,7 @@ export function Pictures({ parts }: { parts: Part[] }) {
 function Editing({ session, message, close }: { session: OpenSession; message: MessageItem; close(): void }) {
   const [text, setText] = useState(message.content);
   const area = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const release = overlay();
     area.current!.focus();
     area.current!.setSelectionRange(text.length, text.length);

@@ -10,9 +10,17 @@ interface Props {
   close(): void;
 }
 
+type NumberName = "temperature" | "top_p" | "max_tokens";
+
+const NUMBERS: { name: NumberName; label: string; min: string; max?: string; step: string }[] = [
+  { name: "temperature", label: "Temperature", min: "0", max: "10", step: "any" },
+  { name: "top_p", label: "Top p", min: "0", max: "1", step: "any" },
+  { name: "max_tokens", label: "Most tokens", min: "1", step: "1" },
+];
+
 export function Settings({ parameters, save, close }: Props) {
   const [given, setGiven] = useState<Parameters>(parameters);
-  const number = (name: "temperature" | "top_p" | "max_tokens") => (event: Event) => {
+  const number = (name: NumberName) => (event: Event) => {
     const text = (event.currentTarget as HTMLInputElement).value;
     setGiven({ ...given, [name]: text === "" ? null : Number(text) });
   };
@@ -37,44 +45,19 @@ export function Settings({ parameters, save, close }: Props) {
           />
         </label>
         <div class="fields">
-          <label>
-            Temperature
-            <input
-              class="field"
-              type="number"
-              min="0"
-              max="10"
-              step="any"
-              placeholder="model's own"
-              value={given.temperature ?? ""}
-              onInput={number("temperature")}
-            />
-          </label>
-          <label>
-            Top p
-            <input
-              class="field"
-              type="number"
-              min="0"
-              max="1"
-              step="any"
-              placeholder="model's own"
-              value={given.top_p ?? ""}
-              onInput={number("top_p")}
-            />
-          </label>
-          <label>
-            Most tokens
-            <input
-              class="field"
-              type="number"
-              min="1"
-              step="1"
-              placeholder="model's own"
-              value={given.max_tokens ?? ""}
-              onInput={number("max_tokens")}
-            />
-          </label>
+          {NUMBERS.map(({ name, label, ...limits }) => (
+            <label key={name}>
+              {label}
+              <input
+                class="field"
+                type="number"
+                placeholder="model's own"
+                value={given[name] ?? ""}
+                onInput={number(name)}
+                {...limits}
+              />
+            </label>
+          ))}
           <label>
             Reasoning effort
             <select

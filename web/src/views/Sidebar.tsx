@@ -1,7 +1,7 @@
 /** All conversations, by day; what runs, what is unread; and a search through everything that was said. */
 
 import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { api } from "../api";
 import { go, paths, route } from "../router";
 import {
@@ -18,8 +18,9 @@ import {
 } from "../state";
 import { byDay } from "../when";
 import type { Hit, Session } from "../wire";
+import { Deleting } from "./Deleting";
 import { Icon } from "./Icon";
-import { Dialog, Menu } from "./Overlay";
+import { Menu } from "./Overlay";
 
 const query = signal("");
 const hits = signal<Hit[] | null>(null);
@@ -213,7 +214,15 @@ function Entry({ session }: { session: Session }) {
       >
         <Icon name="dots" size={16} />
       </Menu>
-      {deleting && <Deleting session={session} runId={run?.id ?? null} close={() => setDeleting(false)} />}
+      {deleting && (
+        <Deleting
+          what="conversation"
+          title={title}
+          running={run !== undefined}
+          remove={() => void remove(session, run?.id ?? null)}
+          close={() => setDeleting(false)}
+        />
+      )}
     </li>
   );
 }
@@ -221,10 +230,14 @@ function Entry({ session }: { session: Session }) {
 function Renaming({ session, close }: { session: Session; close(): void }) {
   const [title, setTitle] = useState(session.title ?? "");
   const input = useRef<HTMLInputElement>(null);
-  useEffect(() => input.current!.select(), []);
-  const save = async () => {
+  useLayoutEffect(() => input.current!.select(), []);
+  const over = useRef(false);
+  const end = async (keep: boolean) => {
+    // Its removal takes the focus from it, which ends it once more.
+    if (over.current) return;
+    over.current = true;
     close();
-    if (!title.trim() || title === session.title) return;
+    if (!keep || !title.trim() || title === session.title) return;
     sessions.value = sessions.value.map((one) =>
       one.id === session.id ? { ...one, title: title.trim() } : one,
     );
@@ -243,12 +256,12 @@ function Renaming({ session, close }: { session: Session; close(): void }) {
         aria-label="New title"
         value={title}
         onInput={(event) => setTitle(event.currentTarget.value)}
-        onBlur={() => void save()}
+        onBlur={() => void end(true)}
         onKeyDown={(event) => {
-          if (event.key === "Enter" && !event.isComposing) void save();
+          if (event.key === "Enter" && !event.isComposing) void end(true);
           if (event.key === "Escape") {
             event.stopPropagation();
-            close();
+            void end(false);
           }
         }}
       />
@@ -256,33 +269,14 @@ function Renaming({ session, close }: { session: Session; close(): void }) {
   );
 }
 
-function Deleting({ session, runId, close }: { session: Session; runId: string | null; close(): void }) {
-  const remove = async () => {
-    close();
-    try {
-      if (runId) await api.stop(runId);
-      await api.deleteSession(session.id);
-      if (route.peek().at === "session" && (route.peek() as { id: string }).id === session.id)
-        go(paths.home, true);
-    } catch (error) {
-      fail(error);
-    }
-    void refresh();
-  };
-  return (
-    <Dialog title="Delete this conversation?" close={close}>
-      <p>
-        <b>{session.title ?? "New conversation"}</b> and everything in it will be gone, on every device
-        {runId ? ". Its answer that is under way is stopped" : ""}.
-      </p>
-      <div class="row end">
-        <button type="button" class="button" onClick={close}>
-          Keep it
-        </button>
-        <button type="button" class="button danger" onClick={() => void remove()}>
-          Delete
-        </button>
-      </div>
-    </Dialog>
-  );
+async function remove(session: Session, runId: string | null): Promise<void> {
+  const at = route.peek();
+  if (at.at === "session" && at.id === session.id) go(paths.home, true);
+  try {
+    if (runId) await api.stop(runId);
+    await api.deleteSession(session.id);
+  } catch (error) {
+    fail(error);
+  }
+  void refresh();
 }

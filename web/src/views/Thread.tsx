@@ -1,85 +1,43 @@
 /** The conversation, from top to bottom. It goes along with what comes, unless the reader has scrolled away. */
 
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { route } from "../router";
 import type { OpenSession } from "../session";
 import { Answer } from "./Answer";
+import { useFollowing } from "./following";
 import { Icon } from "./Icon";
 import { PendingSaid, Said } from "./Said";
 
-/** So near the end counts as there. */
 const NEAR_PX = 48;
 
 export function Thread({ session }: { session: OpenSession }) {
-  const scroller = useRef<HTMLDivElement>(null);
-  const inner = useRef<HTMLDivElement>(null);
-  const stuck = useRef(true);
-  const top = useRef(0);
-  const [away, setAway] = useState(false);
-  const run = session.run.value;
-  const pending = session.pending.value;
-
-  const toEnd = () => {
-    const box = scroller.current;
-    if (box) box.scrollTop = box.scrollHeight;
-  };
-  // Whatever makes it longer: words, pictures, colours.
+  const { box, inner, away, onScroll, follow, leave } = useFollowing(NEAR_PX);
+  const isPending = session.pending.value !== null;
+  // Who says something looks at it; what begins by itself moves nobody.
   useLayoutEffect(() => {
-    const seen = new ResizeObserver(() => {
-      if (stuck.current) toEnd();
-    });
-    seen.observe(inner.current!);
-    seen.observe(scroller.current!);
-    return () => seen.disconnect();
-  }, []);
+    if (isPending) follow();
+  }, [isPending]);
   useLayoutEffect(() => {
-    if (pending || run) {
-      stuck.current = true;
-      setAway(false);
-      toEnd();
-    }
-  }, [pending !== null, run?.id]);
+    if (session.asked.value) follow();
+  }, [session.asked.value]);
   const wanted = route.value.at === "session" ? route.value.messageId : null;
   useEffect(() => {
     if (!wanted || !session.loaded.value) return;
-    const found = scroller.current?.querySelector<HTMLElement>(`[data-message="${CSS.escape(wanted)}"]`);
+    const found = box.current?.querySelector<HTMLElement>(`[data-message="${CSS.escape(wanted)}"]`);
     if (!found) return;
-    stuck.current = false;
+    leave();
     found.scrollIntoView({ block: "center" });
     found.classList.add("found");
   }, [wanted, session.loaded.value]);
-
-  const onScroll = () => {
-    const box = scroller.current!;
-    const near = box.scrollHeight - box.scrollTop - box.clientHeight < NEAR_PX;
-    // Only who goes up leaves: what came meanwhile makes the end further away, too.
-    if (near || box.scrollTop < top.current) stuck.current = near;
-    top.current = box.scrollTop;
-    setAway(!stuck.current);
-  };
   return (
     <div class="thread-place">
-      <div
-        class="thread"
-        ref={scroller}
-        onScroll={onScroll}
-        tabIndex={0}
-        role="region"
-        aria-label="Conversation"
-      >
+      <div class="thread" ref={box} onScroll={onScroll} tabIndex={0} role="region" aria-label="Conversation">
         <div class="column" ref={inner}>
           {shownRows(session)}
         </div>
       </div>
       {away && (
-        <button
-          type="button"
-          class="to-end"
-          onClick={() => {
-            stuck.current = true;
-            toEnd();
-          }}
-        >
+        <button type="button" class="to-end" onClick={follow}>
           <Icon name="down" size={16} /> {session.isBusy ? "Follow along" : "To the end"}
         </button>
       )}

@@ -24,12 +24,14 @@ from mcp_types import (
     ServerNotification,
     ToolListChangedNotification,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 import headwater
 from headwater.agent.mcp.http import over_http
 from headwater.agent.mcp.results import returned, words
-from headwater.agent.mcp.stdio import Stdio, Streams
+from headwater.agent.mcp.stdio import Stdio
+from headwater.agent.mcp.underway import Streams, Underway, watched
 from headwater.agent.tools import Offer, Progress, Returned, Tool
 from headwater.clock import Clock
 from headwater.config.settings import McpSettings
@@ -155,12 +157,21 @@ class Connection:
             report(message or "", progress, total)
 
         limit_s = self._settings.timeout_s
+        call = Underway(client, tool.name, arguments, on_progress)
         try:
             async with asyncio.timeout(limit_s):
-                result = await client.call_tool(tool.name, arguments, progress_callback=on_progress)
+                result = await asyncio.shield(call.answer)
         except TimeoutError:
-            text = f"{UNKNOWN}: there was no answer within {limit_s:g} s. It was cancelled, and may have had an effect."
-            return Returned(text, "unknown")
+            late = await call.give_up(self._moment_s(client))
+            if late is None:
+                text = f"there was no answer within {limit_s:g} s. It was cancelled, and may have had an effect."
+                return Returned(f"{UNKNOWN}: {text}", "unknown")
+            result = late
+        except asyncio.CancelledError:
+            late = await call.give_up(self._moment_s(client))
+            if late is None:
+                raise
+            result = late
         except MCPError as error:
             return self._refused(error)
         except _CUT as error:
@@ -169,6 +180,12 @@ class Connection:
             return Returned(f"{UNKNOWN}: its answer could not be read ({words(error)[:200]}).", "unknown")
         self._failures = 0
         return returned(result)
+
+    def _moment_s(self, client: Client) -> float:
+        """For how long one that is given up may still answer. Over HTTP the newest protocol has no word for giving up
+        but to hang up, and who has hung up hears no answer."""
+        hangs_up = not self._settings.command and client.protocol_version in MODERN_PROTOCOL_VERSIONS
+        return 0.0 if hangs_up else self._settings.cancel_timeout_s
 
     def _refused(self, error: MCPError) -> Returned:
         """An error for an answer: the server's own, or one that the SDK has made of something else."""
@@ -259,7 +276,7 @@ class Connection:
                 self._on_change()
 
         info = Implementation(name="headwater", version=headwater.__version__)
-        return Client(transport, client_info=info, message_handler=on_message, cache=None)
+        return Client(watched(transport), client_info=info, message_handler=on_message, cache=None)
 
     def _stdio(self) -> Stdio | None:
         settings = self._settings

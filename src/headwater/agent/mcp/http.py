@@ -11,7 +11,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from headwater.agent.mcp.pace import Pace
-from headwater.agent.mcp.stdio import Streams
+from headwater.agent.mcp.underway import Streams
 from headwater.clock import Clock
 
 _CONNECT_S: Final = 10.0

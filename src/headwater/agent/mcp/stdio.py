@@ -20,6 +20,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from headwater.agent.mcp.pace import Pace
+from headwater.agent.mcp.underway import Streams
 from headwater.clock import Clock
 
 _log = logging.getLogger("headwater.agent")
@@ -28,7 +29,6 @@ TAIL_BYTES: Final = 2000
 """Of what it says on stderr, for whoever asks why it did not start."""
 _LEAVE_S: Final = 1.0
 """For so long it may go by itself once its input is closed, and once more after SIGTERM."""
-Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 
 class Stdio:

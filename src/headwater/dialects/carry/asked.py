@@ -2,7 +2,7 @@
 
 from typing import Final, get_args
 
-from headwater.conversation import Request, Target
+from headwater.conversation import Parameters, Request, System, Target, Text, ToolOutput, User
 from headwater.dialects.base import Note
 from headwater.dialects.carry.fate import CARRIED
 from headwater.dialects.carry.history import HISTORY, OF_ONE_DIALECT
@@ -19,6 +19,8 @@ _NOT_CARRIED: Final = {
     for dialect in get_args(DialectName)
 }
 
+_NO_PARAMETERS: Final = Parameters()
+
 # Fields of a request to an upstream that the conversation has another name for.
 _OTHER_NAMES: Final = {
     "max_output_tokens": "max_tokens",
@@ -34,6 +36,8 @@ _OTHER_NAMES: Final = {
 
 def notes(request: Request, target: Target, dialect: DialectName) -> list[Note]:
     """What an upstream of this dialect will not be told, or not in the client's words."""
+    if not target.omit and is_plain(request):
+        return []
     question = Question(request, target, dialect)
     found = [
         Note(field, fate.why, refuse=fate.kind == "refused")
@@ -45,3 +49,18 @@ def notes(request: Request, target: Target, dialect: DialectName) -> list[Note]:
         omitted = {name for name in target.omit if name in used or _OTHER_NAMES.get(name) in used}
         found += [Note(name, "This upstream refuses it.") for name in sorted(omitted)]
     return list(dict.fromkeys(found))
+
+
+def is_plain(request: Request) -> bool:
+    """Nothing but words, which every dialect carries: no row can find anything. Most of what people ask is so."""
+    if request.parameters != _NO_PARAMETERS or request.tools or request.extras is not None:
+        return False
+    if not request.messages or type(request.messages[-1]) is not User:
+        return False
+    for n, message in enumerate(request.messages):
+        if type(message) is ToolOutput or message.name is not None or (n and type(message) is System):
+            return False
+        for part in message.parts:
+            if type(part) is not Text or part.refusal or part.cache is not None:
+                return False
+    return True

@@ -6,7 +6,7 @@ from typing import Final
 from headwater.conversation import Image, System, Text, ToolCall
 from headwater.dialects.carry.fate import changed, dropped, refused
 from headwater.dialects.carry.question import Question
-from headwater.dialects.carry.row import Asked, when
+from headwater.dialects.carry.row import Asked, when, wherever
 from headwater.dialects.chat.render import ODD_IN_NAME
 from headwater.dialects.messages.write import image_block, is_object
 
@@ -66,12 +66,10 @@ HISTORY: Final = (
         messages=refused("Only JPEG, PNG, GIF and WebP images, inline or by https, can be shown there."),
     ),
     Asked(what="tool calls and their results", found=when("messages.tool_calls", lambda q: bool(q.outputs))),
-    Asked(
-        what="an earlier call's name that no tool of the request has and a provider would refuse",
-        found=when("messages.tool_calls.name", Question.odd_call_names),
-        chat=_ODD_NAME,
-        responses=_ODD_NAME,
-        messages=_ODD_NAME,
+    wherever(
+        "an earlier call's name that no tool of the request has and a provider would refuse",
+        when("messages.tool_calls.name", Question.odd_call_names),
+        _ODD_NAME,
     ),
     Asked(
         what="an earlier call's arguments that are no JSON object",
@@ -117,19 +115,15 @@ HISTORY: Final = (
 )
 
 OF_ONE_DIALECT: Final = (
-    Asked(
-        what="what a client brings that only another dialect knows: a document, a file, a custom tool's output",
-        found=Question.foreign_input,
-        chat=_FOREIGN_INPUT,
-        responses=_FOREIGN_INPUT,
-        messages=_FOREIGN_INPUT,
+    wherever(
+        "what a client brings that only another dialect knows: a document, a file, a custom tool's output",
+        Question.foreign_input,
+        _FOREIGN_INPUT,
     ),
-    Asked(
-        what="what a model has left that only another dialect knows: a hosted tool's call and result",
-        found=Question.foreign_items,
-        chat=_FOREIGN_ITEM,
-        responses=_FOREIGN_ITEM,
-        messages=_FOREIGN_ITEM,
+    wherever(
+        "what a model has left that only another dialect knows: a hosted tool's call and result",
+        Question.foreign_items,
+        _FOREIGN_ITEM,
     ),
     Asked(
         what="calls of other kinds than a function's without their output, and outputs without their call",
@@ -138,33 +132,25 @@ OF_ONE_DIALECT: Final = (
         chat=_FOREIGN_ITEM,
         messages=_FOREIGN_ITEM,
     ),
-    Asked(
-        what="what an earlier answer has left that can't stand where it is: images or seals alone, "
+    wherever(
+        "what an earlier answer has left that can't stand where it is: images or seals alone, "
         "a hosted tool's call without its result, reasoning that nothing follows",
-        found=Question.left_out,
-        chat=_OUT_OF_PLACE,
-        responses=_OUT_OF_PLACE,
-        messages=_OUT_OF_PLACE,
+        Question.left_out,
+        _OUT_OF_PLACE,
     ),
-    Asked(
-        what="what an earlier text cites, and other remarks on it",
-        found=Question.cited,
-        chat=_REMARK,
-        responses=_REMARK,
-        messages=_REMARK,
+    wherever(
+        "what an earlier text cites, and other remarks on it",
+        Question.cited,
+        _REMARK,
     ),
-    Asked(
-        what="earlier reasoning",
-        found=when("messages.reasoning", Question.untold_reasoning),
-        chat=_SEALED,
-        responses=_SEALED,
-        messages=_SEALED,
+    wherever(
+        "earlier reasoning",
+        when("messages.reasoning", Question.untold_reasoning),
+        _SEALED,
     ),
-    Asked(
-        what="a provider's own fields on an earlier call",
-        found=when("messages.tool_calls.extra", Question.untold_call_fields),
-        chat=_ITS_FIELDS,
-        responses=_ITS_FIELDS,
-        messages=_ITS_FIELDS,
+    wherever(
+        "a provider's own fields on an earlier call",
+        when("messages.tool_calls.extra", Question.untold_call_fields),
+        _ITS_FIELDS,
     ),
 )

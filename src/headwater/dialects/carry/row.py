@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from headwater.dialects.carry.fate import Row
+from headwater.dialects.carry.fate import Fate, Row
 from headwater.dialects.carry.question import Question
 
 
@@ -16,3 +16,8 @@ class Asked(Row, frozen=True):
 
 def when(field: str, used: Callable[[Question], bool]) -> Callable[[Question], Iterable[str]]:
     return lambda question: (field,) if used(question) else ()
+
+
+def wherever(what: str, found: Callable[[Question], Iterable[str]], fate: Fate) -> Asked:
+    """The same in every dialect that it did not come from."""
+    return Asked(what=what, found=found, chat=fate, responses=fate, messages=fate)

@@ -1,5 +1,6 @@
 """A chat completion request, as clients send it, into ours."""
 
+from operator import attrgetter
 from typing import Annotated, Any, Final, Literal, TypeVar, assert_never
 
 import msgspec
@@ -212,6 +213,7 @@ class ChatRequest(_Wire):
 EXTRAS: Final = tuple(field.name for field in msgspec.structs.fields(ChatRequest) if field.default is UNSET)
 
 _decoder = msgspec.json.Decoder(ChatRequest)
+_extras = attrgetter(*EXTRAS)
 
 
 # ------------------------------------------------------------------- parsing
@@ -220,7 +222,7 @@ _decoder = msgspec.json.Decoder(ChatRequest)
 def parse_request(body: bytes) -> Ask:
     wire = parse(_decoder, body)
     _refuse_what_we_lack(wire)
-    extras = {name: value for name in EXTRAS if (value := getattr(wire, name)) is not UNSET}
+    extras = {name: value for name, value in zip(EXTRAS, _extras(wire), strict=True) if value is not UNSET}
     request = Request(
         messages=tuple(_message(message, f"messages[{n}]") for n, message in enumerate(wire.messages)),
         model=wire.model,

@@ -24,11 +24,22 @@ from headwater.server.native.asking import (
     request_of,
     run_shape,
 )
+from headwater.server.native.compared import (
+    GroupIn,
+    GroupPage,
+    GroupSaidIn,
+    GroupShape,
+    GroupSummary,
+    Pane,
+    PaneSummary,
+    PickIn,
+)
 from headwater.server.native.endpoint import Call, Endpoint, Nothing, Reply, endpoint
-from headwater.server.native.shapes import GroupIn, GroupSaidIn, GroupShape, MessageIn, Pane, ParametersShape, PickIn
+from headwater.server.native.pages import page_of, place_of
+from headwater.server.native.shapes import MessageIn, PageQuery, ParametersShape
 from headwater.server.native.snapshot import time
 from headwater.server.refusals import not_found
-from headwater.store.results import Busy, KeyMismatch, Missing, Page, Queued, Replayed, Start, Started
+from headwater.store.results import Busy, Compared, KeyMismatch, Missing, Page, Queued, Replayed, Start, Started
 
 
 async def create(call: Call, body: GroupIn) -> Reply:
@@ -64,6 +75,24 @@ async def say(call: Call, body: GroupSaidIn) -> Reply:
 
 async def get(call: Call, query: Nothing) -> Reply:
     return Reply(await _shape(call, await _group(call)))
+
+
+async def list_groups(call: Call, query: PageQuery) -> Reply:
+    found = await call.services.store.groups(call.owner, page_of(query.limit, query.before))
+    return Reply(GroupPage(groups=tuple(map(_summary, found.groups)), next=place_of(found.next)))
+
+
+async def delete(call: Call, query: Nothing) -> Reply:
+    result = await call.services.store.delete_group(call.owner, call.part("group_id"))
+    match result:
+        case Busy(active=active):
+            raise busy(active)
+        case Missing():
+            raise refused(result)
+        case None:
+            return Reply(status=204)
+        case unreachable:
+            assert_never(unreachable)
 
 
 async def pick(call: Call, body: PickIn) -> Reply:
@@ -160,6 +189,17 @@ async def _shape(call: Call, group: Group) -> GroupShape:
     return GroupShape(id=group.id, created_at=time(group.created_at), picked_id=group.picked_id, panes=tuple(panes))
 
 
+def _summary(compared: Compared) -> GroupSummary:
+    group, sessions = compared.group, compared.sessions
+    return GroupSummary(
+        id=group.id,
+        created_at=time(group.created_at),
+        title=next((session.title for session in sessions if session.title is not None), None),
+        picked_id=group.picked_id,
+        panes=tuple(PaneSummary(session_id=session.id, model=session.parameters.model) for session in sessions),
+    )
+
+
 async def _pane(call: Call, session: Session) -> Pane:
     newest = await call.services.store.runs(call.owner, session_id=session.id, page=Page(1))
     run = await run_shape(call, newest.runs[0].id) if newest.runs else None
@@ -179,6 +219,17 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         status=201,
         once=True,
         also=(403, 409, 422),
+    ),
+    endpoint("GET", "/api/groups", list_groups, PageQuery, GroupPage, "Comparisons, the newest first"),
+    endpoint(
+        "DELETE",
+        _ONE,
+        delete,
+        Nothing,
+        None,
+        "Forget a comparison and its panes, but for the one that was picked",
+        status=204,
+        also=(409,),
     ),
     endpoint("GET", _ONE, get, Nothing, GroupShape, "A comparison, and how far each pane has come"),
     endpoint(

@@ -281,44 +281,13 @@ class Hits(Given, frozen=True, kw_only=True):
     hits: tuple[HitShape, ...]
 
 
-# ------------------------------------------------------------ blobs, groups, keys
+# ------------------------------------------------------------------- blobs, keys
 
 
 class BlobShape(Given, frozen=True, kw_only=True):
     hash: str
     media_type: str
     size_bytes: int
-
-
-class GroupIn(Taken, frozen=True, kw_only=True):
-    models: Annotated[tuple[ModelName, ...], Meta(min_length=1, max_length=8)]
-    content: Content = ""
-    parts: PartsIn = ()
-    parameters: ParametersShape = ParametersShape()
-
-
-class GroupSaidIn(Taken, frozen=True, kw_only=True):
-    content: Content = ""
-    parts: PartsIn = ()
-    parameters: ParametersShape = ParametersShape()
-
-
-class PickIn(Taken, frozen=True, kw_only=True):
-    session_id: Id
-
-
-class Pane(Given, frozen=True, kw_only=True):
-    session_id: str
-    model: str | None
-    run: RunShape | None
-    """The newest one. Only `completed` is finished (C81)."""
-
-
-class GroupShape(Given, frozen=True, kw_only=True):
-    id: str
-    created_at: datetime
-    picked_id: str | None
-    panes: tuple[Pane, ...]
 
 
 class LoginIn(Taken, frozen=True, kw_only=True):

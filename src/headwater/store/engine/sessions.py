@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from headwater.records import Blob, Group, Key, QueueEntry, SearchHit, Session, SessionMessage, Transcript
 from headwater.store.base import Unwatch
 from headwater.store.engine.core import Core
-from headwater.store.results import Busy, Changed, Missing, Page, SessionChange, SessionList, Started
+from headwater.store.results import Busy, Changed, GroupList, Missing, Page, SessionChange, SessionList, Started
 from headwater.store.rules import sessions
 
 
@@ -67,6 +67,15 @@ class SessionEngine(Core):
     async def group(self, owner: str, group_id: str) -> Group | None:
         async with self._database.reading() as tables:
             return await tables.group(owner, group_id)
+
+    async def groups(self, owner: str, page: Page = Page()) -> GroupList:
+        async with self._database.reading() as tables:
+            found = await sessions.compared(tables, owner, page)
+        last = found[-1].group if len(found) == page.limit else None
+        return GroupList(tuple(found), None if last is None else (last.created_at, last.id))
+
+    async def delete_group(self, owner: str, group_id: str) -> Busy | Missing | None:
+        return await self._write(lambda tx: sessions.delete_group(tx, owner, group_id))
 
     async def pick(self, owner: str, group_id: str, session_id: str) -> Group | Missing:
         return await self._write(lambda tx: sessions.pick(tx, owner, group_id, session_id))

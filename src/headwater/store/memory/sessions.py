@@ -1,5 +1,7 @@
 """Sessions, their messages, their queues and comparisons, in dictionaries."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from headwater.records import (
@@ -90,6 +92,15 @@ class MemorySessions(MemoryRuns):
 
     async def put_group(self, group: Group) -> None:
         self._groups[group.owner, group.id] = group
+
+    async def groups(self, owner: str) -> list[Group]:
+        return [group for group in self._groups.values() if group.owner == owner]
+
+    async def delete_group(self, owner: str, group_id: str) -> None:
+        del self._groups[owner, group_id]
+
+    async def sessions_named(self, owner: str, session_ids: Sequence[str]) -> list[Session]:
+        return [self._sessions[owner, id] for id in session_ids if (owner, id) in self._sessions]
 
     async def search(self, owner: str, words: str, limit: int) -> list[SearchHit]:
         hits = [

@@ -1,5 +1,6 @@
 """Sessions, their messages, their queues and comparisons, in SQL."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -185,6 +186,19 @@ class PostgresSessions(PostgresRuns):
             ON CONFLICT (owner, id) DO UPDATE SET record = excluded.record""",
             (group.owner, group.id, encode(group)),
         )
+
+    async def groups(self, owner: str) -> list[Group]:
+        rows = await self._all("SELECT record FROM headwater.comparison WHERE owner = %s", (owner,))
+        return [decode_group(record) for (record,) in rows]
+
+    async def delete_group(self, owner: str, group_id: str) -> None:
+        await self._do("DELETE FROM headwater.comparison WHERE owner = %s AND id = %s", (owner, group_id))
+
+    async def sessions_named(self, owner: str, session_ids: Sequence[str]) -> list[Session]:
+        rows = await self._all(
+            "SELECT record FROM headwater.session WHERE owner = %s AND id = ANY(%s)", (owner, list(session_ids))
+        )
+        return [decode_session(record) for (record,) in rows]
 
     async def search(self, owner: str, words: str, limit: int) -> list[SearchHit]:
         wanted = query_of(words)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from headwater.events import make_id
 from headwater.lifecycle import RunState
 from headwater.records import Group, QueueEntry, Run, Session, SessionMessage, Transcript, path_to
-from headwater.store.results import Busy, Changed, Missing, SessionChange, Started
+from headwater.store.results import Busy, Changed, Compared, Missing, Page, SessionChange, Started
 from headwater.store.rules import runs
 from headwater.store.tables import Tables, Transaction
 
@@ -171,6 +171,37 @@ async def create_group(tx: Transaction, group: Group, sessions: tuple[Session, .
     for session in sessions:
         await tx.tables.put_session(replace(session, group_id=group.id, hidden=True))
     tx.news.changed.append((group.owner, Changed("group", group.id)))
+
+
+async def compared(tables: Tables, owner: str, page: Page) -> list[Compared]:
+    before = page.before or (float("inf"), "")
+    made = [((group.created_at, group.id), group) for group in await tables.groups(owner)]
+    newest = sorted((one for one in made if one[0] < before), key=lambda one: one[0], reverse=True)
+    groups = [group for _, group in newest[: page.limit]]
+    ids = [session_id for group in groups for session_id in group.session_ids]
+    found = {session.id: session for session in await tables.sessions_named(owner, ids)}
+    return [Compared(group, tuple(found[id] for id in group.session_ids if id in found)) for group in groups]
+
+
+async def delete_group(tx: Transaction, owner: str, group_id: str) -> Busy | Missing | None:
+    group = await tx.tables.group(owner, group_id)
+    if group is None:
+        return Missing("group")
+    panes = [await tx.tables.lock_session(owner, pane_id) for pane_id in sorted(group.session_ids)]
+    there = [pane for pane in panes if pane is not None]
+    for pane in there:
+        active = await tx.tables.active_run(owner, pane.id)
+        if pane.hidden and active is not None and active.state is RunState.RUNNING:
+            return Busy(active)
+    for pane in there:
+        if pane.hidden:
+            await delete(tx, owner, pane.id)
+        else:
+            await tx.tables.put_session(replace(pane, group_id=None))
+            tx.news.of_session(owner, pane.id)
+    await tx.tables.delete_group(owner, group_id)
+    tx.news.changed.append((owner, Changed("group", group_id)))
+    return None
 
 
 async def pick(tx: Transaction, owner: str, group_id: str, session_id: str) -> Group | Missing:

@@ -1,6 +1,9 @@
 """Sessions, their messages, their queues and comparisons, in SQL."""
 
+from collections.abc import Sequence
 from typing import Any, Final
+
+import msgspec
 
 from headwater.records import (
     AtHead,
@@ -161,6 +164,20 @@ class SqliteSessions(SqliteRuns):
 
     async def put_group(self, group: Group) -> None:
         self._sql("REPLACE INTO comparison VALUES (?, ?, ?)", (group.owner, group.id, encode(group)))
+
+    async def groups(self, owner: str) -> list[Group]:
+        rows = self._sql("SELECT record FROM comparison WHERE owner = ?", (owner,))
+        return [decode_group(record) for (record,) in rows]
+
+    async def delete_group(self, owner: str, group_id: str) -> None:
+        self._sql("DELETE FROM comparison WHERE owner = ? AND id = ?", (owner, group_id))
+
+    async def sessions_named(self, owner: str, session_ids: Sequence[str]) -> list[Session]:
+        rows = self._sql(
+            "SELECT record FROM session WHERE owner = ? AND id IN (SELECT value FROM json_each(?))",
+            (owner, msgspec.json.encode(session_ids).decode()),
+        )
+        return [decode_session(record) for (record,) in rows]
 
 
 def _entry(run: Run, body: QueuedBody, position: int) -> QueueEntry:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from headwater.conversation import Parameters
 from headwater.records import Blob, Group, Key, SessionNotice, SessionParameters, path_to
-from headwater.store.results import Busy, Changed, Missing, Page, Queued, SessionChange, Start
+from headwater.store.results import Busy, Changed, GroupList, Missing, Page, Queued, SessionChange, Start
 from headwater.testing.store_suite.making import (
     OWNER,
     Backend,
@@ -215,6 +215,46 @@ class GroupsTests:
         await ended_well(store, runs[0].id)
         await store.delete_session(OWNER, ids[0])
         assert not isinstance(await store.pick(OWNER, "grp_1", ids[1]), Missing)
+
+    async def test_they_are_listed_newest_first_page_by_page(self, backend: Backend) -> None:
+        store = await backend.worker()
+        for n in (2, 0, 1):
+            panes = tuple(a_session(id=f"{n}{at}") for at in "ba")
+            ids = tuple(pane.id for pane in panes)
+            await store.create_group(Group(id=f"grp_{2 - n}", owner=OWNER, created_at=n / 7, session_ids=ids), panes)
+        assert await store.groups("bob") == GroupList((), None)
+        first = await store.groups(OWNER, Page(2))
+        assert [compared.group.id for compared in first.groups] == ["grp_0", "grp_1"]
+        assert [pane.id for pane in first.groups[0].sessions] == ["2b", "2a"]
+        await store.delete_session(OWNER, "0b")
+        rest = await store.groups(OWNER, Page(2, first.next))
+        assert [compared.group.id for compared in rest.groups] == ["grp_2"]
+        assert [pane.id for pane in rest.groups[0].sessions] == ["0a"]
+        assert rest.next is None
+
+    async def test_one_is_deleted_with_its_panes_but_for_the_one_that_was_picked(self, backend: Backend) -> None:
+        store = await backend.worker()
+        panes = tuple(a_session(id=id) for id in "abc")
+        await store.create_group(Group(id="g", owner=OWNER, created_at=1.0, session_ids=("c", "a", "b")), panes)
+        running = await started(store, session_id="a")
+        picked = await started(store, session_id="b")
+        await store.pick(OWNER, "g", "b")
+        await store.delete_session(OWNER, "c")
+        assert await store.delete_group("bob", "g") == Missing("group")
+        assert await store.delete_group(OWNER, "g") == Busy(running.run)
+        assert await store.session(OWNER, "a") is not None
+        await ended_well(store, running.run.id)
+        told: list[Changed] = []
+        unwatch = store.watch_owner(OWNER, told.append)
+        assert await store.delete_group(OWNER, "g") is None
+        unwatch()
+        assert Changed("group", "g") in told
+        assert (await store.group(OWNER, "g"), await store.session(OWNER, "a")) == (None, None)
+        kept_one = await store.session(OWNER, "b")
+        assert kept_one is not None
+        assert (kept_one.group_id, kept_one.hidden) == (None, False)
+        assert await store.run(OWNER, picked.run.id) is not None
+        assert await store.delete_group(OWNER, "g") == Missing("group")
 
     async def test_what_is_not_there_can_not_be_picked(self, backend: Backend) -> None:
         store = await backend.worker()

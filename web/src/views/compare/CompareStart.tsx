@@ -10,6 +10,7 @@ import { Head } from "../Chat";
 import { type Composed, Composer, suggestion } from "../Composer";
 import { Icon } from "../Icon";
 import { ModelPicker } from "../ModelPicker";
+import { Past } from "./Past";
 
 const LEAST = 2;
 const MOST = 8;
@@ -125,6 +126,7 @@ export function CompareStart() {
                 ))}
               </div>
             )}
+            <Past />
           </div>
         </div>
       </div>

@@ -1,6 +1,6 @@
 /** One model's answers in a comparison: stopped, asked again, swapped and gone on with on its own. */
 
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { lastOf } from "../../comparison";
 import { endingText, isWhole, toneOf } from "../../endings";
 import { isActive, partsOf, type Row, ranTools, type Shown } from "../../fold";
@@ -9,6 +9,7 @@ import type { OpenSession } from "../../session";
 import type { Outcome, Pane as PaneShape } from "../../wire";
 import { PartView, sameModel, textOf, Waiting } from "../Answer";
 import { Ending } from "../Ending";
+import { useFollowing } from "../following";
 import { Icon } from "../Icon";
 import { copyText } from "../Markdown";
 import { ModelPicker } from "../ModelPicker";
@@ -44,7 +45,7 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
     const messageId = lastOf(pane);
     if (messageId) void pane.retry(messageId);
   };
-  const by = run?.fold.upstream ?? (last?.kind === "answer" ? last.messages[0]?.answered_by : null);
+  const by = run?.fold.by ?? (last?.kind === "answer" ? last.messages[0]?.answered_by : null);
   return (
     <section
       class={`pane ${busy ? "busy" : outcome ? toneOf(outcome) : ""}`}
@@ -136,20 +137,13 @@ interface BodyProps {
   run: LiveRun | null;
 }
 
-/** So near the end counts as there. */
 const NEAR_PX = 40;
 
 function Body({ pane, model, rows, run }: BodyProps) {
-  const box = useRef<HTMLDivElement>(null);
-  const inner = useRef<HTMLDivElement>(null);
-  const stuck = useRef(true);
+  const { box, inner, onScroll, follow } = useFollowing(NEAR_PX);
   useLayoutEffect(() => {
-    const seen = new ResizeObserver(() => {
-      if (stuck.current) box.current!.scrollTop = box.current!.scrollHeight;
-    });
-    seen.observe(inner.current!);
-    return () => seen.disconnect();
-  }, []);
+    if (run) follow();
+  }, [run?.id]);
   const stored = run !== null && rows.some((row) => row.kind === "answer" && row.runId === run.id);
   const rounds = rows.filter((row) => row.kind === "said").length;
   return (
@@ -159,10 +153,7 @@ function Body({ pane, model, rows, run }: BodyProps) {
       tabIndex={0}
       role="region"
       aria-label={`Answer of ${model}`}
-      onScroll={() => {
-        const { scrollHeight, scrollTop, clientHeight } = box.current!;
-        stuck.current = scrollHeight - scrollTop - clientHeight < NEAR_PX;
-      }}
+      onScroll={onScroll}
     >
       <div class="pane-inner" ref={inner}>
         {rows.map((row, n) => {

@@ -1,0 +1,72 @@
+/** Past comparisons, while somebody looks at them: fetched again whenever one was made, changed or deleted. */
+
+import { batch, signal } from "@preact/signals";
+import { ApiError, api } from "./api";
+import { fail, watch } from "./state";
+import type { GroupSummary } from "./wire";
+
+/** Null: not known yet. */
+export const groups = signal<GroupSummary[] | null>(null);
+export const moreGroups = signal<string | null>(null);
+
+const SOON_MS = 120;
+
+/** Call what is given back. */
+export function keepGroups(): () => void {
+  let soon: ReturnType<typeof setTimeout> | undefined;
+  const loadSoon = () => {
+    clearTimeout(soon);
+    soon = setTimeout(() => void load(), SOON_MS);
+  };
+  const unwatch = watch({
+    onChanged: (kind) => {
+      if (kind === "group") loadSoon();
+    },
+    onReturn: loadSoon,
+  });
+  void load();
+  return () => {
+    clearTimeout(soon);
+    unwatch();
+  };
+}
+
+let asked = 0;
+
+async function load(): Promise<void> {
+  const mine = ++asked;
+  try {
+    const page = await api.groups();
+    if (mine !== asked) return;
+    batch(() => {
+      groups.value = page.groups;
+      moreGroups.value = page.next;
+    });
+  } catch (error) {
+    if (!(error instanceof ApiError && error.unreachable)) fail(error);
+  }
+}
+
+export async function loadMoreGroups(): Promise<void> {
+  const before = moreGroups.value;
+  if (!before) return;
+  const mine = ++asked;
+  const page = await api.groups(before);
+  if (mine !== asked) return;
+  batch(() => {
+    groups.value = [...(groups.value ?? []), ...page.groups];
+    moreGroups.value = page.next;
+  });
+}
+
+/** What of it still runs is stopped first. */
+export async function removeGroup(group: GroupSummary, runIds: string[]): Promise<void> {
+  groups.value = groups.value?.filter((one) => one.id !== group.id) ?? null;
+  try {
+    await Promise.all(runIds.map((id) => api.stop(id)));
+    await api.deleteGroup(group.id);
+  } catch (error) {
+    fail(error);
+  }
+  await load();
+}
