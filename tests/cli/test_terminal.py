@@ -274,11 +274,20 @@ class TestComparing:
         with terminal(*asked, environ=house.environ) as seen:
             seen.wait_for("six")
             seen.type("1")
+            seen.wait_for("Go on with one of them? 1 to 2")
+            seen.type("2")
             assert seen.wait_for_end() == exits.STOPPED
+            picked = re.search(r"headwater chat --session (\S+)", seen.text())
+            assert picked
+            assert seen.echoes()
             printed = seen.text().rpartition("1 sim/hold · stopped")[2]
             assert re.findall(r"\bt\d+\b", printed) == numbered(60)
             assert "2 sim/sim/tokens-60@40 · complet" in printed
             assert "Stopped. The 6 words" in printed
+        # The other one is hidden.
+        assert house.run("chat", "--session", picked[1], "-m", "demo/echo", "on it goes")[1] == "on it goes\n"
+        shown = house.run("sessions", "show", "last", "--json")[1].splitlines()
+        assert [len(shown), '"t0 t1' in shown[1]] == [4, True]
 
 
 class TestTables:

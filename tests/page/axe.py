@@ -15,8 +15,10 @@ def violations(page: Page) -> list[str]:
     # By the debugger, around the page's policy.
     if not page.evaluate("'axe' in globalThis"):
         page.evaluate(SCRIPT.read_text())
+    # Nothing is on its way from one colour to the other.
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
     found = page.evaluate(_RUN, None)
-    page.emulate_media(color_scheme="dark")
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")
     found += page.evaluate(_RUN, ["color-contrast"])
-    page.emulate_media(color_scheme="light")
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}" for one in found]

@@ -65,10 +65,10 @@ def test_markdown_is_shown_as_such_with_colours_and_a_copy_of_the_code(tab: Tab,
 
 
 def test_blocks_that_are_settled_are_not_made_again(tab: Tab) -> None:
-    tab.ask("\n\n".join(["# A title", *(f"Paragraph {n} of many." for n in range(400))]), "paced")
+    tab.ask("\n\n".join(["# A title", *(f"Paragraph {n} of many." for n in range(150))]), "paced")
     expect(tab.answer.locator(".block").nth(2)).to_be_visible()
     tab.page.evaluate("document.querySelector('.answer .block h1').marked = 1")
-    expect(tab.answer.locator(".block").nth(40)).to_be_visible()
+    expect(tab.answer.locator(".block").nth(25)).to_be_visible()
     assert tab.page.evaluate("document.querySelector('.answer .block h1').marked") == 1
     tab.stop.click()
     expect(tab.answer.locator(".ending")).to_be_visible()
@@ -78,15 +78,32 @@ def test_blocks_that_are_settled_are_not_made_again(tab: Tab) -> None:
 def test_enter_sends_shift_enter_does_not_and_neither_does_a_word_that_is_being_composed(tab: Tab) -> None:
     tab.choose("echo")
     tab.message.fill("one")
+    height = "area => area.getBoundingClientRect().height"
+    low = tab.message.evaluate(height)
     tab.message.press("Shift+Enter")
     tab.message.press_sequentially("two")
     expect(tab.message).to_have_value("one\ntwo")
+    # It grows with what is written.
+    assert tab.message.evaluate(height) > low
     tab.message.dispatch_event("keydown", {"key": "Enter", "isComposing": True, "bubbles": True})
     tab.message.dispatch_event("keydown", {"key": "Enter", "keyCode": 229, "bubbles": True})
     expect(tab.answers).to_have_count(0)
     tab.message.press("Enter")
     expect(tab.page.locator(".bubble-text")).to_have_text("one\ntwo")
     expect(tab.message).to_have_value("")
+
+
+def test_before_the_first_word_there_are_three_things_to_try(tab: Tab) -> None:
+    tries = tab.page.locator(".tries button")
+    expect(tries).to_have_count(3)
+    for n, (model, prompt) in enumerate(
+        [("demo/story", "the story of a river"), ("demo/think", "Think aloud"), ("demo/flaky", "cut after 20")]
+    ):
+        tries.nth(n).click()
+        expect(tab.message).to_have_value(re.compile(prompt))
+        expect(tab.page.get_by_role("button", name=f"Model: {model}")).to_be_visible()
+    tab.message.press("Enter")
+    expect(tab.answer.locator(".ending.bad")).to_contain_text("Partial.")
 
 
 def test_what_is_said_is_shown_once_however_the_page_learns_that_it_is_stored(tab: Tab) -> None:
@@ -153,10 +170,11 @@ def test_images_by_paste_and_by_drop(tab: Tab) -> None:
 def test_conversations_are_renamed_and_deleted(tab: Tab) -> None:
     tab.ask("To be renamed", "quick")
     tab.wait_for_end()
-    tab.page.get_by_role("button", name="More for To be renamed").click(force=True)
-    tab.page.get_by_role("menuitem", name="Rename").click()
-    tab.page.get_by_label("New title").fill("A better name")
-    tab.page.keyboard.press("Enter")
+    for title, key in (("Never mind", "Escape"), ("A better name", "Enter")):
+        tab.page.get_by_role("button", name="More for To be renamed").click(force=True)
+        tab.page.get_by_role("menuitem", name="Rename").click()
+        tab.page.get_by_label("New title").fill(title)
+        tab.page.keyboard.press(key)
     expect(tab.page.get_by_role("heading", name="A better name")).to_be_visible()
     session_id = tab.session_id
     assert tab.house.get(f"/api/sessions/{session_id}")["title"] == "A better name"

@@ -56,6 +56,8 @@ def test_a_retry_a_fallback_and_a_stop_are_all_in_the_picture(tab: Tab, context:
     page = tab.page
     tab.ask("Go", "shaky")
     tab.wait_for_words(10)
+    # Who really answers is said from the first word on.
+    expect(tab.answer.locator(".by")).to_contain_text("answered by sim/sim/tokens-4000@40")
     # It can be watched while the answer comes, and stays when it has ended.
     panel = truth(tab)
     expect(panel.locator(".truth-outcome")).to_have_text("Answering")

@@ -96,6 +96,8 @@ export class Comparison {
   /** Says it to all of them. False: it was not taken. */
   async say(said: Saying): Promise<boolean> {
     try {
+      // What has just ended is stored first: then each pane is free to show what begins, and to stop it.
+      await Promise.all(this.panes.peek().map((pane) => (pane.run.peek() ? pane.load() : undefined)));
       this.show(await api.sayToGroup(this.id, said, newKey()));
       await Promise.all(this.panes.peek().map((pane) => pane.load()));
       return true;

@@ -50,7 +50,8 @@ export interface Fold {
   status: Status;
   outcome: Outcome | null;
   parts: Shown[];
-  upstream: string | null;
+  /** As what is stored says it: `upstream/model`. */
+  by: string | null;
   usage: Usage | null;
   /** By turn. */
   usages: Usage[];
@@ -70,7 +71,7 @@ export function newFold(runId: string, model: string): Fold {
     status: "queued",
     outcome: null,
     parts: [],
-    upstream: null,
+    by: null,
     usage: null,
     usages: [],
     turn: 0,
@@ -149,7 +150,7 @@ function onAttempt(fold: Fold, event: Of<"attempt">): void {
     fold.parts = fold.parts.filter((part) => part.turn !== turn || part.kind === "remark");
     if (turn === 0) fold.firstTokenMs = null;
   }
-  fold.upstream = event.upstream;
+  fold.by = event.model === event.upstream ? event.model : `${event.upstream}/${event.model}`;
   fold.because =
     event.reason === "retry" || event.reason === "fallback" ? (event.because ?? event.reason) : null;
   fold.status = "running";

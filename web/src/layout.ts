@@ -2,7 +2,7 @@
 
 /** A pane is read most easily when it is a little taller than wide. */
 const WIDTH_TO_HEIGHT = 0.9;
-const NARROWEST_PX = 230;
+const NARROWEST_PX = 205;
 
 /** So that all of them fit into the space, each as large as can be, and little of it is left empty. */
 export function columnsFor(panes: number, widthPx: number, heightPx: number): number {

@@ -23,9 +23,13 @@ export function readLog(runId: string): Promise<Log> {
   return log;
 }
 
+/** So long it is read in one go; then whatever else waits has its turn. */
+const TURN_MS = 8;
+const PIECE_BYTES = 1 << 14;
+
 async function fetchLog(runId: string): Promise<Log> {
   const answer = await fetch(`api/runs/${encodeURIComponent(runId)}/events`);
-  if (!answer.ok) throw await refusal(answer);
+  if (!answer.ok || !answer.body) throw await refusal(answer);
   const events: LogEvent[] = [];
   const fold = newFold(runId, "");
   const parser = createParser({
@@ -36,6 +40,22 @@ async function fetchLog(runId: string): Promise<Log> {
       apply(fold, entry);
     },
   });
-  parser.feed(await answer.text());
+  for await (const piece of pieces(answer.body)) parser.feed(piece);
   return { events, fold };
+}
+
+async function* pieces(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  const reader = body.getReader();
+  let since = performance.now();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    for (let at = 0; at < value.length; at += PIECE_BYTES) {
+      yield decoder.decode(value.subarray(at, at + PIECE_BYTES), { stream: true });
+      if (performance.now() - since < TURN_MS) continue;
+      await new Promise((resolve) => setTimeout(resolve));
+      since = performance.now();
+    }
+  }
 }

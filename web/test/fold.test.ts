@@ -44,7 +44,7 @@ test("what an attempt that was given up has said is not shown", () => {
       because: "503",
     },
   );
-  expect([fold.parts, fold.upstream, fold.because]).toEqual([[], "v", "503"]);
+  expect([fold.parts, fold.by, fold.because]).toEqual([[], "v/m", "503"]);
 });
 
 test("going on from a cut keeps what was there", () => {

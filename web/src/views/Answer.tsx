@@ -38,7 +38,7 @@ export function Answer({ session, runId, messages, notices, run, askedId, last }
   const outcome = fold ? fold.outcome : (messages.at(-1)?.outcome ?? null);
   const first = messages[0];
   const model = first?.model ?? fold?.model ?? "";
-  const by = first?.answered_by ?? fold?.upstream ?? null;
+  const by = first?.answered_by ?? fold?.by ?? null;
   return (
     <article
       class="answer"

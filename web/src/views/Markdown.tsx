@@ -14,7 +14,7 @@ export function Markdown({ text, live }: { text: string; live: boolean }) {
   const tail = blocks.tail;
   const all = tail.text.trim() ? [...blocks.settled, tail] : blocks.settled;
   return (
-    <div class="md" onClick={copyNested}>
+    <div class={live && !all.at(-1)?.code ? "md growing" : "md"} onClick={copyNested}>
       {all.map((block, n) => (
         <BlockView key={n} text={block.text} code={block.code} open={n >= blocks.settled.length} />
       ))}

@@ -21,17 +21,9 @@ interface MenuProps {
   class?: string;
   /** Which edge of the button it lines up with. */
   side?: "left" | "right";
-  up?: boolean;
 }
 
-export function Menu({
-  label,
-  choices,
-  children,
-  class: name = "icon-button",
-  side = "right",
-  up = false,
-}: MenuProps) {
+export function Menu({ label, choices, children, class: name = "icon-button", side = "right" }: MenuProps) {
   const [open, setOpen] = useState(false);
   const button = useRef<HTMLButtonElement>(null);
   const list = useRef<HTMLDivElement>(null);
@@ -42,7 +34,8 @@ export function Menu({
   // Before anything more is typed.
   useLayoutEffect(() => {
     if (!open) return;
-    list.current?.querySelector<HTMLElement>("[role=menuitem]:not([disabled])")?.focus();
+    place(list.current!, button.current!);
+    list.current!.querySelector<HTMLElement>("[role=menuitem]:not([disabled])")?.focus();
     return dismissing(list.current!, button.current!, close);
   }, [open]);
   return (
@@ -65,7 +58,7 @@ export function Menu({
       {open && (
         <div
           ref={list}
-          class={`menu ${side} ${up ? "up" : ""}`}
+          class={`menu ${side}`}
           role="menu"
           aria-label={label}
           onKeyDown={(event) => roving(event, list.current!)}
@@ -78,6 +71,19 @@ export function Menu({
     </span>
   );
 }
+
+/** Below its button or above it, wherever there is more room inside of what scrolls; and no higher than that. */
+function place(list: HTMLElement, button: HTMLElement): void {
+  const around = (list.closest(".thread, .side-list") ?? document.body).getBoundingClientRect();
+  const at = button.getBoundingClientRect();
+  const below = around.bottom - at.bottom;
+  const above = at.top - around.top;
+  const up = above > below && list.offsetHeight > below;
+  list.classList.toggle("up", up);
+  list.style.maxHeight = `${Math.max(LEAST_PX, (up ? above : below) - 12)}px`;
+}
+
+const LEAST_PX = 180;
 
 function MenuItem({ choice, done }: { choice: Choice; done(): void }) {
   const inner = (

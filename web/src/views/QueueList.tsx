@@ -1,6 +1,6 @@
 /** What waits for its turn. It is kept on the server: every tab and device sees the same. */
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { api } from "../api";
 import { imagesOf, moved, reordered, without } from "../queue";
 import type { OpenSession } from "../session";
@@ -81,14 +81,26 @@ interface WaitingProps {
 
 function Waiting({ item, up, down, edit, remove }: WaitingProps) {
   const [text, setText] = useState<string | null>(null);
-  const done = () => {
-    if (text?.trim() && text !== item.content) edit(text);
+  const editing = useRef(false);
+  const end = (keep: boolean) => {
+    // Its removal takes the focus from it, which ends it once more.
+    if (!editing.current) return;
+    editing.current = false;
+    if (keep && text?.trim() && text !== item.content) edit(text);
     setText(null);
   };
   return (
     <li>
       {text === null ? (
-        <button type="button" class="queue-text" title="Edit" onClick={() => setText(item.content)}>
+        <button
+          type="button"
+          class="queue-text"
+          title="Edit"
+          onClick={() => {
+            editing.current = true;
+            setText(item.content);
+          }}
+        >
           {item.content || "(images)"}
         </button>
       ) : (
@@ -98,12 +110,12 @@ function Waiting({ item, up, down, edit, remove }: WaitingProps) {
           value={text}
           ref={(input) => input?.focus()}
           onInput={(event) => setText(event.currentTarget.value)}
-          onBlur={done}
+          onBlur={() => end(true)}
           onKeyDown={(event) => {
-            if (event.key === "Enter" && !event.isComposing) done();
+            if (event.key === "Enter" && !event.isComposing) end(true);
             if (event.key === "Escape") {
               event.stopPropagation();
-              setText(null);
+              end(false);
             }
           }}
         />

@@ -231,9 +231,13 @@ function Renaming({ session, close }: { session: Session; close(): void }) {
   const [title, setTitle] = useState(session.title ?? "");
   const input = useRef<HTMLInputElement>(null);
   useLayoutEffect(() => input.current!.select(), []);
-  const save = async () => {
+  const over = useRef(false);
+  const end = async (keep: boolean) => {
+    // Its removal takes the focus from it, which ends it once more.
+    if (over.current) return;
+    over.current = true;
     close();
-    if (!title.trim() || title === session.title) return;
+    if (!keep || !title.trim() || title === session.title) return;
     sessions.value = sessions.value.map((one) =>
       one.id === session.id ? { ...one, title: title.trim() } : one,
     );
@@ -252,12 +256,12 @@ function Renaming({ session, close }: { session: Session; close(): void }) {
         aria-label="New title"
         value={title}
         onInput={(event) => setTitle(event.currentTarget.value)}
-        onBlur={() => void save()}
+        onBlur={() => void end(true)}
         onKeyDown={(event) => {
-          if (event.key === "Enter" && !event.isComposing) void save();
+          if (event.key === "Enter" && !event.isComposing) void end(true);
           if (event.key === "Escape") {
             event.stopPropagation();
-            close();
+            void end(false);
           }
         }}
       />

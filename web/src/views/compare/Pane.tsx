@@ -45,7 +45,7 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
     const messageId = lastOf(pane);
     if (messageId) void pane.retry(messageId);
   };
-  const by = run?.fold.upstream ?? (last?.kind === "answer" ? last.messages[0]?.answered_by : null);
+  const by = run?.fold.by ?? (last?.kind === "answer" ? last.messages[0]?.answered_by : null);
   return (
     <section
       class={`pane ${busy ? "busy" : outcome ? toneOf(outcome) : ""}`}

@@ -25,7 +25,8 @@ export function PaneFigures({ run, shape }: { run: LiveRun | null; shape: RunSha
   return (
     <dl class="pane-figures">
       <Figure
-        name="first token"
+        name="first"
+        more=" token"
         value={firstMs === null ? null : duration(firstMs)}
         title="From the question to the first token"
       />
@@ -45,10 +46,21 @@ export function PaneFigures({ run, shape }: { run: LiveRun | null; shape: RunSha
 
 const NOTHING: PaneNumbers = { firstMs: null, tokens: { count: null, sure: "unknown" }, speed: null };
 
-function Figure({ name, value, title }: { name: string; value: string | null; title: string }) {
+interface FigureProps {
+  name: string;
+  /** Where there is room for it. */
+  more?: string;
+  value: string | null;
+  title: string;
+}
+
+function Figure({ name, more, value, title }: FigureProps) {
   return (
     <div title={title}>
-      <dt>{name}</dt>
+      <dt>
+        {name}
+        {more && <span class="more">{more}</span>}
+      </dt>
       <dd class={value === null ? "unknown" : undefined}>
         {value ?? (
           <>
