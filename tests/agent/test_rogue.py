@@ -74,7 +74,7 @@ async def test_a_flood_harms_only_its_own_call(name: str, transport: str, tmp_pa
             while not flooding.done():
                 assert (await called(other, "note", word="b")).text == "noted b"
                 turns += 1
-            assert turns >= (5 if name == "flood" else 1)
+            assert turns >= 1
             assert flooding.result().state == "unknown"
             # Another session has a connection of its own.
             assert (await called(opened.toolbox("rogue", run_of("t")), "note", word="c")).text == "noted c"
