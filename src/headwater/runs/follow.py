@@ -15,7 +15,6 @@ from headwater.runs.live import LiveRun
 from headwater.store.base import Store
 from headwater.store.news import report
 
-
 _LEFT: Final = object()
 """Who has read a run that no store has, and is gone: nobody else will."""
 
