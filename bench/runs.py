@@ -47,6 +47,8 @@ def new_id(prefix: str) -> str:
 class Tap:
     """A source that gives what it is told to, when it is told to."""
 
+    unwind_s: float | None = None
+
     def __init__(self) -> None:
         self.sink: Sink | None = None
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()

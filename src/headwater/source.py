@@ -57,6 +57,10 @@ def _mended(event: Event) -> Event:
 
 
 class Source(Protocol):
+    @property
+    def unwind_s(self) -> float | None:
+        """For so long it may clean up once it is cancelled. None: for as long as all may."""
+
     async def run(self, sink: Sink) -> Ended | Suspended:
         """Bring events until the end, which is the return value: no `RunEnded` is pushed.
 

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,16 +12,32 @@ import pytest
 from headwater.cli import exits
 from headwater.cli.diagnosis import Finding
 from headwater.cli.examining import examine
+from headwater.cli.surroundings import of_store, of_tools
+from headwater.clock import SystemClock
 from headwater.config.load import load
 from headwater.config.settings import Settings
 from headwater.simulate import Answer, Pace, Reasoning, Scenario
+from headwater.store.opening import open_store
 from headwater.testing import Simulator
+from headwater.testing.postgres import PostgresServer
 from tests.commands import finished
 
 pytestmark = pytest.mark.anyio
 
 GOOD = "sim/tokens-40@100"
 
+ALL = ("chat", "messages", "responses")
+# What is otherwise where a dialect says it otherwise; None, where it is no fault there.
+OTHERWISE: dict[tuple[str, str], tuple[str, str] | None] = {
+    ("messages", "speaks-messages"): None,
+    ("responses", "speaks-responses"): None,
+    ("messages", "omit-terminator"): ("ending", "leaves out its last event"),
+    ("messages", "cut-at-before_terminator"): ("ending", "leaves out its last event"),
+    # Its last event says why it ends.
+    ("responses", "omit-finish"): ("ending", "ended in the midst"),
+    ("responses", "omit-terminator"): ("ending", "ended in the midst"),
+    ("responses", "cut-at-before_terminator"): ("ending", "ended in the midst"),
+}
 # A fault, the check that finds it, and what is in its words or in what it says to change.
 PLANTED = [
     ("status-401", "key", "api_key"),
@@ -88,11 +106,18 @@ def bad(findings: list[Finding]) -> list[Finding]:
 
 
 async def test_each_planted_fault_is_found(simulator: Simulator) -> None:
+    """In each dialect, all of them at once."""
     known = settings(simulator)
-    all_found = await asyncio.gather(*(found(known, f"chat/{GOOD},{fault}") for fault, _, _ in PLANTED))
-    for (fault, check, words), findings in zip(PLANTED, all_found, strict=True):
+    cases = [
+        (dialect, fault, wanted)
+        for dialect in ALL
+        for fault, *usual in PLANTED
+        if (wanted := OTHERWISE.get((dialect, fault), (usual[0], usual[1]))) is not None
+    ]
+    all_found = await asyncio.gather(*(found(known, f"{dialect}/{GOOD},{fault}") for dialect, fault, _ in cases))
+    for (dialect, fault, (check, words)), findings in zip(cases, all_found, strict=True):
         matching = [one for one in bad(findings) if one.check == check and words in f"{one.what} {one.change}"]
-        assert matching, f"{fault}: {findings}"
+        assert matching, f"{dialect}, {fault}: {findings}"
 
 
 @pytest.mark.parametrize("dialect", ["chat", "responses", "messages"])
@@ -126,6 +151,42 @@ def test_an_answer_that_is_gone_on_with_is_recognised() -> None:
     assert fine.level == "fine"
     [fault] = of_going_on(subject, facts_of("one, two, three"), "assistant")
     assert fault.level == "fault"
+
+
+async def test_a_postgres_store_is_looked_at(postgres: PostgresServer) -> None:
+    postgres.do("DROP DATABASE IF EXISTS doctor", "CREATE DATABASE doctor")
+    url = postgres.url("doctor")
+    known = load(None, environ={"HEADWATER_STORE__URL": url}).settings
+    reached, schema, listen = await of_store(known)
+    assert (reached.level, schema.level, listen.level) == ("fine", "note", "fine")
+    assert "Postgres 1" in reached.what
+    store = await open_store(url, address="", clock=SystemClock(), entropy=os.urandom)
+    await store.close()
+    assert [one.level for one in await of_store(known)] == ["fine", "fine", "fine"]
+    gone = load(None, environ={"HEADWATER_STORE__URL": "postgresql://ann:secret@127.0.0.1:9/x"}).settings
+    [fault] = await of_store(gone)
+    assert (fault.level, "can't be reached" in fault.what, "secret" in str(fault)) == ("fault", True, False)
+
+
+async def test_servers_of_tools_are_tried(tmp_path: Path) -> None:
+    rogue = json.dumps([sys.executable, str(Path(__file__).parent.parent / "agent" / "rogue.py"), str(tmp_path / "j")])
+    (tmp_path / "headwater.toml").write_text(
+        f"[mcp.good]\ncommand = {rogue}\n"
+        '[mcp.none]\ncommand = ["no-such-program"]\n'
+        f'[mcp.dies]\ncommand = ["{sys.executable}", "-c", "raise SystemExit(3)"]\n'
+        '[mcp.gone]\nurl = "http://127.0.0.1:9/mcp"\n'
+    )
+    known = load(tmp_path / "headwater.toml", environ={}).settings
+    seen = {name: findings[0] async for name, findings in of_tools(known, 20.0)}
+    assert {name: one.level for name, one in seen.items()} == {
+        "mcp good": "fine",
+        "mcp none": "fault",
+        "mcp dies": "fault",
+        "mcp gone": "fault",
+    }
+    assert "16 tools: note, slow" in seen["mcp good"].what
+    assert "no-such-program" in seen["mcp none"].what
+    assert seen["mcp gone"].change == "[mcp.gone] url or headers"
 
 
 def test_for_people_and_for_programs(tmp_path: Path) -> None:

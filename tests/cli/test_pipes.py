@@ -144,6 +144,14 @@ class TestComparing:
         assert out == "## demo/echo\n\nrefuse\n\n## demo/flaky\n\n\n\n"
         assert "demo/flaky: Failed" in err
         assert house.run("compare", "-m", "demo/echo", "alone")[0] == exits.USAGE
+        assert house.run("compare", "-m", "demo/echo", "-m", "demo/echo", "--pick", "3", "?")[0] == exits.USAGE
+
+    def test_one_is_picked_to_go_on_with(self, house: House) -> None:
+        code, _, err = house.run("compare", "-m", "demo/echo", "-m", "sim/sim/tokens-2", "--pick", "1", "the heron")
+        assert code == 0
+        said, command = err.splitlines()
+        assert (said, command.split()[:3]) == ("To go on:", ["headwater", "chat", "--session"])
+        assert "the heron" in house.run("sessions", "show", command.split()[3])[1]
 
     def test_events_say_whose_they_are(self, house: House) -> None:
         code, out, _ = house.run("compare", "--json", "-m", "sim/sim/tokens-2", "-m", "sim/sim/tokens-3", "?")

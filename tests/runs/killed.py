@@ -20,6 +20,8 @@ RUNS = 50
 
 
 class Talker:
+    unwind_s: float | None = None
+
     async def run(self, sink: Sink) -> Ended:
         emit(sink, AttemptStarted("up", "m"))
         for n in range(random.randrange(1, 60)):

@@ -33,6 +33,8 @@ def said(text: str) -> SessionMessage:
 class Puppet:
     """A source on strings."""
 
+    unwind_s: float | None = None
+
     def __init__(self, *, ignores_stops: bool = False) -> None:
         self.begun = asyncio.Event()
         self.cancelled = 0

@@ -106,7 +106,7 @@ async def test_no_word_that_was_shown_is_lost(tmp_path: Path) -> None:
     interrupted = 0
     for n in range(KILLS):
         # All that there is is looked at after each: in one database, most of the time would be spent on that.
-        folder = tmp_path / str(n // 20)
+        folder = tmp_path / str(n // 4)
         shown = await asyncio.to_thread(run_and_kill, folder / "h.db", random.uniform(0.05, 0.5))
         async with stage(sqlite(folder)) as staged:
             # All that ran has an ending by the time that the worker is open; what was queued may begin.

@@ -142,6 +142,8 @@ class Taken:
 class Scripted:
     """A `Source` that says this, and then ends so."""
 
+    unwind_s: float | None = None
+
     def __init__(self, events: Sequence[Event], end: Ended | Suspended | BaseException) -> None:
         self._events = events
         self._end = end

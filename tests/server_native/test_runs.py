@@ -151,6 +151,8 @@ async def test_a_stop_after_the_end_changes_nothing(server: Served) -> None:
 class Stubborn:
     """A source that does not care."""
 
+    unwind_s: float | None = None
+
     def __init__(self) -> None:
         self.begun = asyncio.Event()
         self.let_go: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -314,6 +316,8 @@ async def test_a_key_that_is_none_is_refused(server: Served) -> None:
 
 class Asks:
     """A source that waits for a person."""
+
+    unwind_s: float | None = None
 
     async def run(self, sink: Sink) -> Ended | Suspended:
         emit(sink, AttemptStarted("up", "m"), ToolCallStarted(0, "c1", "write"), ToolCallEnded(0))

@@ -1,11 +1,16 @@
 """Workers on one Postgres, each with connections of its own, as processes have."""
 
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
 
 import psycopg
 
+from headwater.events import decode_entry
+from headwater.records import Run
 from headwater.store.base import Store
 from headwater.store.postgres import join
 from headwater.store.postgres.connection import Address
@@ -14,6 +19,8 @@ from headwater.store.postgres.listener import Pace
 from headwater.store.postgres.schema import migrate
 from headwater.testing.clock import ManualClock
 from headwater.testing.postgres import PostgresServer
+from headwater.testing.store_suite.making import logged, started
+from tests.store.proxy import Proxy, proxied
 
 # Whoever waits for a look, waits for ever: letters are to do.
 ONLY_LETTERS = Pace(hearing_s=3600.0, deaf_s=3600.0)
@@ -66,7 +73,41 @@ class PostgresBackend:
         with psycopg.connect(self.url, autocommit=True) as connection:
             yield connection
 
+    async def begun(self, **ask: Any) -> tuple[Store, Run]:
+        """A worker, and a run of its own."""
+        store = await self.worker()
+        return store, (await started(store, **ask)).run
+
     async def close(self) -> None:
         """As when all of their processes end: nothing is said."""
         for database in self._databases:
             await database.abandon()
+
+
+async def seqs(store: Store, run_id: str) -> list[int]:
+    return [decode_entry(entry).seq for entry in await logged(store, run_id)]
+
+
+# Shorter than anybody has to wait, longer than a busy machine takes.
+IMPATIENT = Patience(connect_s=0.2, keep_s=1.0, fate_s=0.3, answer_s=2.0, news_s=2.0)
+
+
+class BehindProxy(PostgresBackend):
+    """Its workers reach Postgres through `proxy`, and have little patience."""
+
+    def __init__(self, url: str, by_proxy: str, proxy: Proxy) -> None:
+        # Two seconds are the least that libpq takes.
+        super().__init__(url, by_proxy=f"{by_proxy}&connect_timeout=2", patience=IMPATIENT)
+        self.proxy = proxy
+
+
+@asynccontextmanager
+async def behind_proxy(server: PostgresServer) -> AsyncIterator[BehindProxy]:
+    # The path of a socket is short, and pytest's own folders are not.
+    with tempfile.TemporaryDirectory(prefix="hw") as folder:
+        async with proxied(server.url(), Path(folder)) as (proxy, url):
+            backend = BehindProxy(server.url(), url, proxy)
+            yield backend
+            proxy.refusing = proxy.deaf = proxy.silent = proxy.cut_on_cancel = False
+            proxy.thaw()
+            await backend.close()

@@ -26,11 +26,21 @@ class Proxy:
         self.refuse_then = False
         """After that nobody gets through any more."""
         self.silent = False
-        """Answers are held back."""
+        """Answers are lost."""
+        self._flows = asyncio.Event()
+        self.thaw()
         self.silent_from: Callable[[bytes], bool] | None = None
         """From which question on that."""
         self.cut_on_cancel = False
         """Who takes a question back is cut off at that moment."""
+
+    def freeze(self) -> None:
+        """Nothing is passed on, either way, and every connection stays open."""
+        self._flows.clear()
+
+    def thaw(self) -> None:
+        """What was held back arrives."""
+        self._flows.set()
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.refusing:
@@ -47,6 +57,7 @@ class Proxy:
         back = asyncio.create_task(self._back(from_server, writer))
         try:
             while data := await reader.read(1 << 20):
+                await self._flows.wait()
                 if self.cut_on_cancel and data.startswith(CANCEL_REQUEST):
                     self.refusing = True
                     self.cut()
@@ -74,6 +85,7 @@ class Proxy:
     async def _back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
             while data := await reader.read(1 << 20):
+                await self._flows.wait()
                 if not self.silent and not (self.deaf and data.startswith(b"A")):
                     writer.write(data)
         writer.close()
@@ -92,4 +104,5 @@ async def proxied(url: str, folder: Path) -> AsyncIterator[tuple[Proxy, str]]:
     listening = await asyncio.start_unix_server(proxy.connected, folder / SOCKET)
     yield proxy, url.replace(server_folder, str(folder))
     listening.close()
+    proxy.thaw()
     proxy.cut()

@@ -1,22 +1,16 @@
-"""Connections that break at the worst moment, servers that go away, notifications that are lost.
+"""Connections that break at the worst moment, servers that go away.
 
 What became of a commit is found out, or said to be unknown; nothing is kept twice.
 """
 
 import asyncio
-import tempfile
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headwater.errors import StoreError
-from headwater.events import Completed, decode_entry
-from headwater.records import StopRequest
+from headwater.events import Completed
 from headwater.store.base import Store
-from headwater.store.news import News
-from headwater.store.postgres.database import Patience
 from headwater.store.postgres.listener import Pace
 from headwater.store.results import Batch, EndStands, Started
 from headwater.testing.postgres import PostgresServer
@@ -24,47 +18,24 @@ from headwater.testing.store_suite.making import (
     OWNER,
     answered,
     ended,
-    ended_well,
     kept,
-    logged,
     said,
     started,
     tail,
     tokens,
 )
-from tests.store.postgres_backend import PostgresBackend
-from tests.store.proxy import Proxy, proxied
+from tests.store.postgres_backend import BehindProxy, PostgresBackend, seqs
 
 pytestmark = pytest.mark.anyio
-
-IMPATIENT = Patience(connect_s=0.2, keep_s=0.5, fate_s=0.3, answer_s=2.0)
-
-
-@pytest.fixture
-async def proxy(postgres: PostgresServer) -> AsyncIterator[tuple[Proxy, PostgresBackend]]:
-    # The path of a socket is short, and pytest's own folders are not.
-    with tempfile.TemporaryDirectory(prefix="hw") as folder:
-        async with proxied(postgres.url(), Path(folder)) as (proxy, url):
-            backend = PostgresBackend(postgres.url(), by_proxy=url, patience=IMPATIENT)
-            yield proxy, backend
-            proxy.refusing = proxy.deaf = proxy.silent = proxy.cut_on_cancel = False
-            await backend.close()
-
-
-async def seqs(store: Store, run_id: str) -> list[int]:
-    return [decode_entry(entry).seq for entry in await logged(store, run_id)]
 
 
 # ------------------------------------------------------------------- commits
 
 
 @pytest.mark.parametrize("losing", ["request", "answer"])
-async def test_entries_whose_connection_broke_in_mid_commit_are_kept_once(
-    proxy: tuple[Proxy, PostgresBackend], losing: Any
-) -> None:
-    between, backend = proxy
-    store = await backend.worker()
-    run = (await started(store)).run
+async def test_entries_whose_connection_broke_in_mid_commit_are_kept_once(behind: BehindProxy, losing: Any) -> None:
+    between = behind.proxy
+    store, run = await behind.begun()
     await kept(store, tokens(run.id, 0))
     between.losing, between.loses = losing, lambda data: b'"t1 "' in data
     assert await kept(store, tokens(run.id, 1)) == [None]
@@ -75,11 +46,10 @@ async def test_entries_whose_connection_broke_in_mid_commit_are_kept_once(
 
 @pytest.mark.parametrize("losing", ["request", "answer"])
 async def test_what_can_not_be_known_is_said_to_be_unknown_and_the_end_finds_out(
-    proxy: tuple[Proxy, PostgresBackend], losing: Any
+    behind: BehindProxy, losing: Any
 ) -> None:
-    between, backend = proxy
-    store = await backend.worker()
-    run = (await started(store, session_id="s")).run
+    between = behind.proxy
+    store, run = await behind.begun(session_id="s")
     between.losing, between.loses, between.refuse_then = losing, lambda data: b'"t0 "' in data, True
     (trouble,) = await kept(store, tokens(run.id, 0, 2))
     assert trouble is not None
@@ -92,11 +62,10 @@ async def test_what_can_not_be_known_is_said_to_be_unknown_and_the_end_finds_out
 
 
 async def test_while_a_commit_is_under_way_what_comes_waits_and_goes_down_with_it(
-    proxy: tuple[Proxy, PostgresBackend],
+    behind: BehindProxy,
 ) -> None:
-    between, backend = proxy
-    store = await backend.worker()
-    run = (await started(store)).run
+    between = behind.proxy
+    store, run = await behind.begun()
     await kept(store, tokens(run.id, 0))
     between.losing, between.loses, between.refuse_then = "request", lambda data: b'"t1 "' in data, True
     told: list[tuple[str, int, StoreError | None]] = []
@@ -112,12 +81,11 @@ async def test_while_a_commit_is_under_way_what_comes_waits_and_goes_down_with_i
 
 
 async def test_a_connection_that_breaks_while_a_commit_is_given_up_does_not_keep_it_trying(
-    proxy: tuple[Proxy, PostgresBackend],
+    behind: BehindProxy,
 ) -> None:
     """psycopg raises the break then, and not the cancel that told it to give up."""
-    between, backend = proxy
-    store = await backend.worker()
-    run = (await started(store)).run
+    between = behind.proxy
+    store, run = await behind.begun()
     await kept(store, tokens(run.id, 0))
     between.silent = between.cut_on_cancel = True
     async with asyncio.timeout(30):
@@ -131,10 +99,9 @@ async def test_a_connection_that_breaks_while_a_commit_is_given_up_does_not_keep
 
 
 @pytest.mark.parametrize("losing", ["request", "answer"])
-async def test_an_ending_whose_connection_broke_stands_once(proxy: tuple[Proxy, PostgresBackend], losing: Any) -> None:
-    between, backend = proxy
-    store = await backend.worker()
-    run = (await started(store, session_id="s", messages=(said("one"),))).run
+async def test_an_ending_whose_connection_broke_stands_once(behind: BehindProxy, losing: Any) -> None:
+    between = behind.proxy
+    store, run = await behind.begun(session_id="s", messages=(said("one"),))
     between.losing, between.loses = losing, lambda data: b"COMMIT" in data
     answer = answered("yes")
     result = await ended(store, run.id, tail=tail(run.id, 0), messages=(answer,))
@@ -146,10 +113,10 @@ async def test_an_ending_whose_connection_broke_stands_once(proxy: tuple[Proxy, 
 
 
 async def test_a_write_whose_connection_broke_in_its_middle_is_done_again_from_its_beginning(
-    proxy: tuple[Proxy, PostgresBackend],
+    behind: BehindProxy,
 ) -> None:
-    between, backend = proxy
-    store = await backend.worker()
+    between = behind.proxy
+    store = await behind.worker()
     between.losing, between.loses = "request", lambda data: b"INSERT INTO headwater.run_body" in data
     run = (await started(store, session_id="s", messages=(said("one"),))).run
     assert between.lost.is_set()
@@ -160,11 +127,10 @@ async def test_a_write_whose_connection_broke_in_its_middle_is_done_again_from_i
 
 
 async def test_a_write_of_which_nobody_can_say_whether_it_was_kept_says_so(
-    proxy: tuple[Proxy, PostgresBackend],
+    behind: BehindProxy,
 ) -> None:
-    between, backend = proxy
-    store = await backend.worker()
-    run = (await started(store)).run
+    between = behind.proxy
+    store, run = await behind.begun()
     between.loses, between.refuse_then = lambda data: b"COMMIT" in data, True
     with pytest.raises(StoreError, match="can't be known"):
         await ended(store, run.id, tail=tail(run.id, 0))
@@ -174,9 +140,9 @@ async def test_a_write_of_which_nobody_can_say_whether_it_was_kept_says_so(
     assert found.outcome == Completed()
 
 
-async def test_a_write_that_is_undone_again_and_again_is_given_up(proxy: tuple[Proxy, PostgresBackend]) -> None:
-    between, backend = proxy
-    store = await backend.worker()
+async def test_a_write_that_is_undone_again_and_again_is_given_up(behind: BehindProxy) -> None:
+    between = behind.proxy
+    store = await behind.worker()
     between.refusing = True
     between.cut()
     with pytest.raises(StoreError) as raised:
@@ -187,11 +153,10 @@ async def test_a_write_that_is_undone_again_and_again_is_given_up(proxy: tuple[P
 
 
 async def test_a_read_that_breaks_is_told_and_the_next_one_is_not_harmed(
-    proxy: tuple[Proxy, PostgresBackend],
+    behind: BehindProxy,
 ) -> None:
-    between, backend = proxy
-    store = await backend.worker()
-    run = (await started(store)).run
+    between = behind.proxy
+    store, run = await behind.begun()
     between.losing, between.loses = "request", lambda data: b"REPEATABLE READ" in data
     with pytest.raises(StoreError):
         await store.run(OWNER, run.id)
@@ -199,10 +164,10 @@ async def test_a_read_that_breaks_is_told_and_the_next_one_is_not_harmed(
 
 
 async def test_logs_that_many_ask_for_at_once_are_read_once_more_if_the_connection_broke(
-    proxy: tuple[Proxy, PostgresBackend],
+    behind: BehindProxy,
 ) -> None:
-    between, backend = proxy
-    store = await backend.worker()
+    between = behind.proxy
+    store = await behind.worker()
     runs = [(await started(store)).run for _ in range(3)]
     for n, run in enumerate(runs):
         await kept(store, tokens(run.id, 0, n + 1))
@@ -219,38 +184,18 @@ async def test_logs_that_many_ask_for_at_once_are_read_once_more_if_the_connecti
     assert await store.read("bob", runs[0].id) is None
 
 
-async def test_who_reads_while_the_store_is_closed_is_told(proxy: tuple[Proxy, PostgresBackend]) -> None:
-    between, backend = proxy
-    store = await backend.worker()
-    run = (await started(store)).run
+async def test_who_reads_while_the_store_is_closed_is_told(behind: BehindProxy) -> None:
+    between = behind.proxy
+    store, run = await behind.begun()
     between.silent_from, between.cut_on_cancel = lambda data: b"WITH ORDINALITY" in data, True
     reading = asyncio.create_task(store.read(OWNER, run.id))
     await asyncio.sleep(0.1)
     late = asyncio.create_task(store.read(OWNER, run.id))
     await asyncio.sleep(0)
-    await backend.close()
+    await behind.close()
     for task in (reading, late):
         with pytest.raises(StoreError):
             await task
-
-
-@pytest.mark.parametrize("asked", ["INSERT INTO headwater.run_body", "COMMIT"])
-async def test_a_server_that_is_there_and_says_nothing_is_not_waited_for_for_ever(
-    proxy: tuple[Proxy, PostgresBackend], asked: str
-) -> None:
-    between, backend = proxy
-    store = await backend.worker()
-    run = (await started(store)).run
-    between.silent_from, between.cut_on_cancel = lambda data: asked.encode() in data, True
-    with pytest.raises(StoreError) as raised:
-        await started(store)
-    assert raised.value.trouble == "unreachable"
-    with pytest.raises(StoreError) as raised:
-        await store.run(OWNER, run.id)
-    assert raised.value.trouble == "unreachable"
-    between.silent = between.refusing = between.cut_on_cancel = False
-    assert await store.run(OWNER, run.id) == run
-    assert len((await store.runs(OWNER)).runs) == (2 if asked == "COMMIT" else 1)
 
 
 # --------------------------------------------------------------- the server
@@ -328,91 +273,3 @@ async def test_a_server_that_is_restarted_in_mid_stream_is_gone_on_with(postgres
     await first.beat()
     await second.beat()
     await backend.close()
-
-
-# -------------------------------------------------------------------- letters
-
-LISTENING = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
-
-
-async def test_a_worker_whose_ear_was_cut_off_sees_by_itself_and_listens_again(postgres: PostgresServer) -> None:
-    """C50."""
-    backend = PostgresBackend(postgres.url(), pace=Pace(hearing_s=3600.0, deaf_s=0.05))
-    first, second = await backend.worker(), await backend.worker()
-    run = (await started(first)).run
-    told: asyncio.Queue[None] = asyncio.Queue()
-    second.watch_run(run.id, lambda: told.put_nowait(None))
-    for seq in range(3):
-        await kept(first, tokens(run.id, seq))
-        await told.get()
-        with backend.sql() as connection:
-            connection.execute(LISTENING)
-    await kept(first, tokens(run.id, 3))
-    await told.get()
-    assert await seqs(second, run.id) == [0, 1, 2, 3]
-    await backend.close()
-
-
-async def test_who_can_not_write_letters_says_so_and_harms_nobody(
-    proxy: tuple[Proxy, PostgresBackend], caplog: pytest.LogCaptureFixture
-) -> None:
-    between, backend = proxy
-    store = await backend.worker()
-    told: list[int] = []
-    store.watch_run("run_x", lambda: told.append(1))
-    between.refusing = True
-    between.cut()
-    backend.database.publish(News(["run_x"]))
-    assert told == [1]
-    await backend.close()
-    assert "will look for themselves" in caplog.text
-
-
-async def test_one_that_can_not_even_look_has_those_who_watch_ask_and_goes_on_trying(
-    proxy: tuple[Proxy, PostgresBackend],
-) -> None:
-    """Or they would wait for ever, at a worker that learns of nothing, for what goes on at others (C50)."""
-    between, backend = proxy
-    backend.pace = Pace(hearing_s=0.02, deaf_s=0.02)
-    store = await backend.worker()
-    run = (await started(store)).run
-    told = asyncio.Event()
-    store.watch_run(run.id, told.set)
-    await told.wait()
-    between.refusing = True
-    between.cut()
-    for _ in range(2):
-        told.clear()
-        async with asyncio.timeout(30):
-            await told.wait()
-        with pytest.raises(StoreError):
-            await store.read(OWNER, run.id)
-    between.refusing = False
-    # The first may be told by a look that fails even now; the second is seen.
-    for seq in range(2):
-        told.clear()
-        with backend.sql() as connection:
-            connection.execute(f"INSERT INTO headwater.batch SELECT n, {seq}, {seq}, 'x' FROM headwater.run")
-        await told.wait()
-
-
-async def test_followers_orders_and_owners_do_not_depend_on_letters(proxy: tuple[Proxy, PostgresBackend]) -> None:
-    """As behind a pooler, where LISTEN is taken and nothing is ever heard."""
-    between, backend = proxy
-    backend.pace = Pace(hearing_s=0.05, deaf_s=0.05)
-    between.deaf = True
-    first, second = await backend.worker(), await backend.worker()
-    run = (await started(first)).run
-    seen: asyncio.Queue[str] = asyncio.Queue()
-    second.watch_run(run.id, lambda: seen.put_nowait("run"))
-    assert await seen.get() == "run"
-    await kept(first, tokens(run.id, 0))
-    assert await seen.get() == "run"
-    first.watch_orders(seen.put_nowait)
-    await second.ask_stop(OWNER, run.id, StopRequest("user", 1.0))
-    while await seen.get() != run.id:
-        pass
-    changed: asyncio.Queue[str] = asyncio.Queue()
-    second.watch_owner(OWNER, lambda change: changed.put_nowait(change.kind))
-    assert await changed.get() == "all"
-    await ended_well(first, run.id)

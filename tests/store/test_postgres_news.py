@@ -5,17 +5,16 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from headwater.records import Run
+from headwater.errors import StoreError
+from headwater.records import Run, StopRequest
 from headwater.store.news import News
 from headwater.store.postgres.database import PostgresDatabase
 from headwater.store.postgres.listener import Pace
 from headwater.testing.postgres import PostgresServer
-from headwater.testing.store_suite.making import (
-    OWNER,
-    started,
-)
-from tests.store.postgres_backend import PostgresBackend
+from headwater.testing.store_suite.making import OWNER, ended_well, kept, started, tokens
+from tests.store.postgres_backend import BehindProxy, PostgresBackend, seqs
 
 pytestmark = pytest.mark.anyio
 
@@ -143,3 +142,94 @@ async def test_orders_are_seen_by_looking(postgres: PostgresServer) -> None:
         assert await orders.get() == runs[1].id
     assert orders.empty()
     await backend.close()
+
+
+LISTENING = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"
+
+
+async def test_a_worker_whose_ear_was_cut_off_sees_by_itself_and_listens_again(postgres: PostgresServer) -> None:
+    """C50."""
+    backend = PostgresBackend(postgres.url(), pace=Pace(hearing_s=3600.0, deaf_s=0.05))
+    first, second = await backend.worker(), await backend.worker()
+    run = (await started(first)).run
+    told: asyncio.Queue[None] = asyncio.Queue()
+    second.watch_run(run.id, lambda: told.put_nowait(None))
+    for seq in range(3):
+        await kept(first, tokens(run.id, seq))
+        await told.get()
+        with backend.sql() as connection:
+            connection.execute(LISTENING)
+    await kept(first, tokens(run.id, 3))
+    await told.get()
+    assert await seqs(second, run.id) == [0, 1, 2, 3]
+    await backend.close()
+
+
+async def test_who_can_not_write_letters_says_so_and_harms_nobody(
+    behind: BehindProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    between = behind.proxy
+    store = await behind.worker()
+    told: list[int] = []
+    store.watch_run("run_x", lambda: told.append(1))
+    between.refusing = True
+    between.cut()
+    behind.database.publish(News(["run_x"]))
+    assert told == [1]
+    await behind.close()
+    assert "will look for themselves" in caplog.text
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["gone", "silent"])
+async def test_one_that_can_not_even_look_has_those_who_watch_ask_and_goes_on_trying(
+    behind: BehindProxy, silent: bool
+) -> None:
+    """Or they would wait for ever, at a worker that learns of nothing, for what goes on at others (C50)."""
+    between = behind.proxy
+    behind.patience = replace(behind.patience, news_s=0.5)
+    behind.pace = Pace(hearing_s=0.02, deaf_s=0.02)
+    store = await behind.worker()
+    run = (await started(store)).run
+    told = asyncio.Event()
+    store.watch_run(run.id, told.set)
+    await told.wait()
+    if silent:
+        between.silent = True
+    else:
+        between.refusing = True
+        between.cut()
+    for _ in range(2):
+        told.clear()
+        async with asyncio.timeout(30):
+            await told.wait()
+        with pytest.raises(StoreError):
+            await store.read(OWNER, run.id)
+    between.refusing = between.silent = False
+    # The first may be told by a look that fails even now; the second is seen.
+    for seq in range(2):
+        told.clear()
+        with behind.sql() as connection:
+            connection.execute(f"INSERT INTO headwater.batch SELECT n, {seq}, {seq}, 'x' FROM headwater.run")
+        await told.wait()
+
+
+async def test_followers_orders_and_owners_do_not_depend_on_letters(behind: BehindProxy) -> None:
+    """As behind a pooler, where LISTEN is taken and nothing is ever heard."""
+    between = behind.proxy
+    behind.pace = Pace(hearing_s=0.05, deaf_s=0.05)
+    between.deaf = True
+    first, second = await behind.worker(), await behind.worker()
+    run = (await started(first)).run
+    seen: asyncio.Queue[str] = asyncio.Queue()
+    second.watch_run(run.id, lambda: seen.put_nowait("run"))
+    assert await seen.get() == "run"
+    await kept(first, tokens(run.id, 0))
+    assert await seen.get() == "run"
+    first.watch_orders(seen.put_nowait)
+    await second.ask_stop(OWNER, run.id, StopRequest("user", 1.0))
+    while await seen.get() != run.id:
+        pass
+    changed: asyncio.Queue[str] = asyncio.Queue()
+    second.watch_owner(OWNER, lambda change: changed.put_nowait(change.kind))
+    assert await changed.get() == "all"
+    await ended_well(first, run.id)

@@ -12,9 +12,11 @@ from headwater.errors import StoreError
 from headwater.events import Completed, Interrupted, decode_entry
 from headwater.records import Group, IdempotencyKey, StopRequest
 from headwater.store.base import Store
+from headwater.store.postgres.database import Patience
 from headwater.store.postgres.pool import Pool
 from headwater.store.postgres.tables import PostgresTables
 from headwater.store.results import Busy, Ending, EndStands, Queued, Replayed, Start, Started
+from headwater.store.tables import Transaction
 from headwater.testing.postgres import PostgresServer
 from headwater.testing.store_suite.making import (
     OWNER,
@@ -118,6 +120,20 @@ async def test_a_commit_that_comes_while_its_worker_is_being_fenced_is_refused(b
         await ending
     assert raised.value.trouble == "fenced"
     assert await logged(new, run.id) == []
+
+
+async def test_one_that_hangs_in_mid_transaction_is_declared_dead_all_the_same(backend: PostgresBackend) -> None:
+    """What it holds is its own row: whoever is to declare it dead waits for that."""
+    backend.patience = Patience(hold_s=0.2)
+    hanging, other = await backend.worker(), await backend.worker()
+
+    async def hang(tx: Transaction) -> None:
+        async with asyncio.timeout(30):
+            assert await other.fence_dead({hanging.worker_id})
+
+    with pytest.raises(StoreError) as raised:
+        await hanging._write(hang)  # type: ignore[attr-defined]
+    assert raised.value.trouble == "fenced"
 
 
 async def test_a_beat_waits_for_nobody(backend: PostgresBackend) -> None:

@@ -39,7 +39,8 @@ def test_a_damaged_file_is_no_backup(tmp_path: Path) -> None:
     path, copy = tmp_path / "h.db", tmp_path / "copy.db"
     connection = apsw.Connection(str(path))
     connection.execute("create table t(a text, unique(a))")
-    connection.executemany("insert into t values(?)", [(f"row {number} " * 50,) for number in range(500)])
+    with connection:
+        connection.executemany("insert into t values(?)", [(f"row {number} " * 50,) for number in range(500)])
     connection.close()
     whole = path.read_bytes()
     path.write_bytes(whole[:20_000] + b"\xff" * 40_000 + whole[60_000:])

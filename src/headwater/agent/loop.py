@@ -40,6 +40,8 @@ class Limits(Struct, frozen=True, kw_only=True):
 class Loop:
     """A `Source`."""
 
+    unwind_s: float | None = None
+
     def __init__(
         self,
         run: Run,

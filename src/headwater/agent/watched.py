@@ -43,6 +43,8 @@ class Watched:
 class Broken:
     """A `Source` of which nothing comes but that it can't be had."""
 
+    unwind_s: float | None = None
+
     def __init__(self, failed: Failed) -> None:
         self._failed = failed
 

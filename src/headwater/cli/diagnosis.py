@@ -116,7 +116,7 @@ def _ending(subject: Subject, facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 "warning", "ending", f"Its answer was not whole: {reason.replace('_', ' ')} ({facts.finish})."
             )
-        case Failed() if facts.terminated and facts.finish is None and facts.heard.ended == "clean":
+        case Failed(reason="upstream_truncated") if facts.terminated and facts.finish is None and _ended_well(facts):
             what = f"It ends with {terminator} and no finish reason: every answer will count as cut."
             yield Finding("fault", "ending", what, subject.key("needs_finish_reason", "false"))
         case Failed(reason="upstream_truncated"):
@@ -138,6 +138,10 @@ def _ending(subject: Subject, facts: Facts) -> Iterator[Finding]:
             yield Finding("fault", "answer", _said(outcome))
         case _:
             yield Finding("fault", "answer", f"It ended in a way that it can't: {outcome}.")
+
+
+def _ended_well(facts: Facts) -> bool:
+    return facts.heard.ended == "clean"
 
 
 def _reasoning(subject: Subject, facts: Facts) -> Iterator[Finding]:

@@ -30,7 +30,8 @@ def doctor(
 ) -> None:
     """Look at the installation, and ask each upstream from the outside: does it stream, end well, call tools, think?
 
-    That is a few hundred tokens of each. The exit code is 1 if there is a fault.
+    That is a few hundred tokens of each. The store and the servers of tools are tried, too. The exit code is 1 if
+    there is a fault.
     """
     import asyncio
     import json
@@ -38,17 +39,24 @@ def doctor(
     import msgspec
 
     from headwater.cli.examining import examine, installation
+    from headwater.cli.surroundings import of_store, of_tools
 
     loaded = load_or_exit(file)
-    found: dict[str, list[Finding]] = {"installation": installation(loaded)}
-    if not as_json:
-        _print("installation", found["installation"])
+    settings = loaded.settings
+    found: dict[str, list[Finding]] = {}
+
+    def tell(name: str, findings: "list[Finding]") -> None:
+        found[name] = findings
+        if not as_json:
+            _print(name, findings)
 
     async def work() -> None:
-        async for name, findings in examine(loaded.settings, model or [], patience_s):
-            found[name] = findings
-            if not as_json:
-                _print(name, findings)
+        tell("installation", [*installation(loaded), *await of_store(settings)])
+        async for name, findings in examine(settings, model or [], patience_s):
+            tell(name, findings)
+        if not model:
+            async for name, findings in of_tools(settings, patience_s):
+                tell(name, findings)
 
     asyncio.run(work())
     faults = sum(one.level == "fault" for findings in found.values() for one in findings)

@@ -1,6 +1,5 @@
 """Whom the doctor asks, and what of: the installation, and a model of each upstream."""
 
-import os
 import platform
 import sys
 from collections.abc import AsyncIterator
@@ -12,7 +11,6 @@ from msgspec.structs import replace
 import headwater
 from headwater.cli import facts, probing
 from headwater.cli.diagnosis import Finding, Subject, of_answer, of_call, of_going_on
-from headwater.cli.reach import holder_of
 from headwater.clock import SystemClock
 from headwater.config.load import Loaded
 from headwater.config.settings import Settings
@@ -35,29 +33,10 @@ def installation(loaded: Loaded) -> list[Finding]:
     found.append(Finding("fine", "configuration", f"{loaded.file or 'No file; defaults and the environment'}."))
     found += [Finding("warning", "configuration", str(warning)) for warning in loaded.warnings]
     found += [Finding("note", "configuration", str(hint)) for hint in loaded.hints]
-    found.append(_store(loaded.settings))
     if not loaded.settings.upstreams:
         what = "There is no upstream: only the demo models answer."
         found.append(Finding("note", "upstreams", what, "set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST"))
     return found
-
-
-def _store(settings: Settings) -> Finding:
-    url = settings.store.url
-    scheme, _, given = url.reveal().partition(":")
-    if scheme == "memory":
-        return Finding("note", "store", "memory: what is said is gone when the server ends.")
-    if scheme != "sqlite":
-        return Finding("note", "store", f"{url.shown()}: not looked at from here.")
-    path = Path(given).expanduser()
-    if (holder := holder_of(path)) is not None:
-        return Finding("fine", "store", f"{path}, which the server at {holder} has.")
-    folder = next((one for one in (path.parent, *path.parents) if one.exists()), Path("/"))
-    if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.R_OK | os.W_OK)):
-        return Finding("fault", "store", f"{path} can't be written.", '[store] url = "sqlite:…", a place of your own')
-    if path.exists() and path.stat().st_size and not path.read_bytes()[:16].startswith(b"SQLite format 3"):
-        return Finding("fault", "store", f"{path} is no database.", '[store] url = "sqlite:…", another file')
-    return Finding("fine", "store", f"{path}, which no server has just now.")
 
 
 # ---------------------------------------------------------------------- upstreams

@@ -71,6 +71,7 @@ class Pane:
 class Comparison:
     def __init__(self, server: Reached, group: dict[str, Any]) -> None:
         self._server = server
+        self._group_id = str(group["id"])
         self.panes = [Pane(number, pane) for number, pane in enumerate(group["panes"], start=1)]
         self._stopping = False
         self._left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -107,6 +108,12 @@ class Comparison:
             return await self._followed(lambda pane, entry: None)
         finally:
             screen.close()
+
+    async def pick(self, number: int) -> str:
+        """The session to go on with; the others are hidden. Raises `ApiError`."""
+        session_id = self.panes[number - 1].session_id
+        await self._server.client.ask("POST", f"/api/groups/{self._group_id}/pick", {"session_id": session_id})
+        return session_id
 
     # -------------------------------------------------------------------- following
 

@@ -1,12 +1,10 @@
 """`headwater serve`. What it needs is imported when it runs."""
 
-import ipaddress
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from msgspec.structs import replace
 
 import headwater
 from headwater.cli.config import ConfigOption, load_or_exit, load_settings
@@ -57,6 +55,8 @@ def serve(
 def _serve_several(loaded: "Loaded", listeners: "list[socket.socket]", reload: "Callable[[], Settings | None]") -> int:
     import os
     import tempfile
+
+    from msgspec.structs import replace
 
     from headwater.server.workers import Workers
 
@@ -209,6 +209,8 @@ def _reloader(file: Path | None, flags: "list[Flag]") -> "Callable[[], Settings 
 
 
 def _is_loopback(host: str) -> bool:
+    import ipaddress
+
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -99,6 +99,7 @@ class Noted:
     """A source that has something to say first."""
 
     def __init__(self, source: Source, notice: Notice) -> None:
+        self.unwind_s = source.unwind_s
         self._source = source
         self._notice = notice
 

@@ -215,9 +215,9 @@ class LiveRun:
         return True
 
     def tick(self, now_s: float) -> None:
-        # A user's own agent may have been given a time of its own.
-        unwind_s = getattr(self._source, "unwind_s", None)
-        if self._asked is not None and now_s - self._asked_s > (unwind_s or self._habits.unwind_s):
+        own_s = None if self._source is None else self._source.unwind_s
+        unwind_s = self._habits.unwind_s if own_s is None else own_s
+        if self._asked is not None and now_s - self._asked_s > unwind_s:
             self._wake()
 
     def _wake(self, *_: object) -> None:

@@ -1,18 +1,35 @@
 """Runs that no worker has: what becomes of them is worked out from their logs, and kept once."""
 
+import logging
+
+from headwater.errors import StoreError
 from headwater.events import Entry, Interrupted, RunEnded, Stopped, encode_entry
 from headwater.records import Run
 from headwater.runs.folded import Folded, folded
 from headwater.runs.live import Habits, LiveRun
+from headwater.runs.observing import ids
 from headwater.sessions.leavings import answered_by, left
 from headwater.store.results import Batch, Ending, EndResult
 from headwater.turn import dropped_calls
 
+_log = logging.getLogger("headwater.runs")
+
 
 async def end_abandoned(habits: Habits, run: Run) -> EndResult:
-    """Its worker is dead, and can write nothing more."""
+    """Its worker is dead, and can write nothing more.
+
+    One whose log can't be read is no reason to leave the others without an ending.
+    """
     # Also if a stop was asked for: nobody lived to obey it.
-    return await _end(habits, run, Interrupted("crash"))
+    outcome = Interrupted("crash")
+    try:
+        return await _end(habits, run, outcome)
+    except (StoreError, ValueError) as error:
+        if isinstance(error, StoreError) and error.trouble not in ("corrupt", "newer"):
+            raise
+        message = "the log of %s can't be read; it is ended without what it said"
+        _log.error(message, run.id, exc_info=error, extra=ids(run))
+        return await habits.store.end(Ending(run_id=run.id, outcome=outcome))
 
 
 async def end_idle(habits: Habits, run: Run, outcome: Stopped) -> EndResult:

@@ -23,7 +23,7 @@ from headwater.runs.observing import ids
 from headwater.runs.recover import end_abandoned, end_idle, resumed
 from headwater.runs.stops import StopAnswer, upstream_closed
 from headwater.runs.unfollowed import Patience, Unfollowed
-from headwater.store.results import Ending, EndLost, EndStands, Missing, Queued, Start, Started, StartResult
+from headwater.store.results import EndLost, EndStands, Missing, Queued, Start, Started, StartResult
 
 _log = logging.getLogger("headwater.runs")
 
@@ -371,15 +371,7 @@ class Runs:
         self._early_orders &= orphans
 
     async def _end_abandoned(self, run: Run) -> None:
-        """One whose log can't be read is no reason to leave the others without an ending."""
-        try:
-            result = await end_abandoned(self._habits, run)
-        except (StoreError, ValueError) as error:
-            if isinstance(error, StoreError) and error.trouble not in ("corrupt", "newer"):
-                raise
-            message = "the log of %s can't be read; it is ended without what it said"
-            _log.error(message, run.id, exc_info=error, extra=ids(run))
-            result = await self._store.end(Ending(run_id=run.id, outcome=Interrupted("crash")))
+        result = await end_abandoned(self._habits, run)
         if isinstance(result, EndStands):
             self._habits.observer.recovered(result.run)
             if result.next is not None:

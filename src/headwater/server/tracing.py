@@ -112,7 +112,7 @@ class _Traced:
         self._source = source
         self.pause = source.pause
         self.resume = source.resume
-        self.unwind_s = getattr(source, "unwind_s", None)
+        self.unwind_s = source.unwind_s
 
     async def run(self, sink: Sink) -> Ended | Suspended:
         watching = _Watching(self._tracer, self._span, sink)

@@ -95,6 +95,9 @@ def split_tokens(text: str) -> tuple[str, ...]:
 
 def _when(answer: Answer, asked: Asked) -> Literal["after_finish", "none", "every_chunk", "with_finish"]:
     send = answer.usage.send
+    if "usage" in answer.omit:
+        # Where it is no event of its own it is left out of those that have it.
+        return "none"
     if send == "as_asked":
         told = asked.dialect != "chat" or asked.include_usage or not asked.stream
         return "after_finish" if told else "none"

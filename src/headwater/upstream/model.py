@@ -101,6 +101,8 @@ class _Plan(Struct):
 class ModelTurn:
     """A `Source`."""
 
+    unwind_s: float | None = None
+
     def __init__(
         self,
         model: Model,

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final, cast
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 from msgspec import Struct
 
@@ -64,6 +63,11 @@ def read_address(url: str) -> Address:
 
 def proxy_of_environment(address: Address) -> Address | None:
     """What `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say of it. Raises `ValueError`, with the name."""
+    if not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None
+    # It takes a fifth of what a command of the terminal needs to start, so only where it is needed.
+    from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
+
     proxies = getproxies_environment()
     scheme = "https" if address.tls else "http"
     name = scheme if scheme in proxies else "all"

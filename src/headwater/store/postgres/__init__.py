@@ -11,6 +11,7 @@ from headwater.store.postgres.commit import KEEP_S
 from headwater.store.postgres.connection import Address
 from headwater.store.postgres.database import Patience, PostgresDatabase
 from headwater.store.postgres.schema import migrate
+from headwater.store.postgres.transactions import HOLD_S
 
 
 async def open_postgres(
@@ -25,7 +26,8 @@ async def open_postgres(
     """One more worker on that database, or with `beside` a visitor, which is to take up no runs."""
     where = Address(url)
     await migrate(where)
-    database = PostgresDatabase(where, entropy, patience=Patience(keep_s=min(KEEP_S, lease_s / 2)))
+    patience = Patience(keep_s=min(KEEP_S, lease_s / 2), hold_s=min(HOLD_S, lease_s / 3))
+    database = PostgresDatabase(where, entropy, patience=patience)
     return await join(database, address, clock, entropy, lease_s=lease_s, visiting=beside)
 
 

@@ -15,7 +15,7 @@ from headwater.errors import StoreError
 from headwater.store.engine.core import fenced, lost
 from headwater.store.framing import pack
 from headwater.store.postgres.arrays import byteas, int4s, texts
-from headwater.store.postgres.connection import Address
+from headwater.store.postgres.connection import Address, Silent
 from headwater.store.postgres.pool import Pool
 from headwater.store.results import Batch
 from headwater.store.tables import Undone
@@ -65,23 +65,22 @@ class Commits:
         loop = asyncio.get_running_loop()
         until_s = loop.time() + self._keep_s
         trouble = StoreError(f"{self._address.name} does not answer", trouble="unreachable")
-        # The clock is looked at, too: a connection that breaks while psycopg takes its question back raises that
-        # instead of the cancel, which comes only once.
         while loop.time() < until_s:
             try:
-                async with asyncio.timeout_at(until_s):
-                    return await self._keep(worker_id, run_ids, values)
+                return await self._keep(worker_id, run_ids, values, until_s)
             except TimeoutError:
                 break
-            except Undone as error:
+            except (Undone, Silent) as error:
                 trouble = error
             await asyncio.sleep(RETRY_S)
         message = f"{trouble.message} (for {self._keep_s} s; whether what was sent was kept can't be known)"
         raise StoreError(message, trouble=trouble.trouble)
 
-    async def _keep(self, worker_id: str, run_ids: Sequence[str], values: Mapping[str, object]) -> Troubles:
-        async with self._pool.connection() as connection:
-            with self._address.translated():
+    async def _keep(
+        self, worker_id: str, run_ids: Sequence[str], values: Mapping[str, object], until_s: float
+    ) -> Troubles:
+        async with self._pool.connection(until_s) as connection:
+            with self._address.answering(connection, until_s - asyncio.get_running_loop().time()):
                 row = await (await connection.execute(_KEEP, values)).fetchone()
                 assert row is not None, "a SELECT of two values has a row"
                 alive, kept = row

@@ -18,10 +18,10 @@ from headwater.store.postgres.connection import Address
 from headwater.store.postgres.glance import Glance
 from headwater.store.postgres.listener import Listener, Pace
 from headwater.store.postgres.pool import CONNECT_S, Pool
-from headwater.store.postgres.post import Post
+from headwater.store.postgres.post import NEWS_S, Post
 from headwater.store.postgres.tables import INDEXED_AT_ONCE, PostgresTables
 from headwater.store.postgres.tails import Tails
-from headwater.store.postgres.transactions import ANSWER_S, FATE_S, Transactions
+from headwater.store.postgres.transactions import ANSWER_S, FATE_S, HOLD_S, Transactions
 from headwater.store.results import Batch, LogSlice
 from headwater.store.tables import Tables
 from headwater.store.writer import Troubles
@@ -37,6 +37,8 @@ class Patience(Struct, frozen=True):
     keep_s: float = KEEP_S
     fate_s: float = FATE_S
     answer_s: float = ANSWER_S
+    news_s: float = NEWS_S
+    hold_s: float = HOLD_S
 
 
 class PostgresDatabase:
@@ -52,11 +54,14 @@ class PostgresDatabase:
         self._address = address
         self._pace = pace
         self._pool = Pool(address, CONNECTIONS, connect_s=patience.connect_s)
-        self._transactions = Transactions(address, self._pool, patience.fate_s, patience.answer_s)
-        self._tails = Tails(self._transactions)
+        self._transactions = Transactions(
+            address, self._pool, fate_s=patience.fate_s, answer_s=patience.answer_s, hold_s=patience.hold_s
+        )
+        self._tails = Tails(self._transactions, patience.news_s)
         self._commits = Commits(address, patience.keep_s)
         self._news_pool = Pool(address, 1, connect_s=patience.connect_s)
-        self._post = Post(address, self._news_pool, entropy(8).hex())
+        self._news_s = patience.news_s
+        self._post = Post(address, self._news_pool, entropy(8).hex(), patience.news_s)
         self._hubs: dict[Hub, tuple[Listener, asyncio.Task[None]]] = {}
 
     @asynccontextmanager
@@ -103,7 +108,7 @@ class PostgresDatabase:
             return await PostgresTables(connection).blob(owner, hash)
 
     def attach(self, hub: Hub) -> None:
-        glance = Glance(self._address, self._news_pool, hub)
+        glance = Glance(self._address, self._news_pool, hub, self._news_s)
         listener = Listener(self._address, hub, glance, self._post, self._pace)
         self._hubs[hub] = listener, asyncio.create_task(listener.run())
 

@@ -6,6 +6,7 @@ from headwater.store.news import Hub
 from headwater.store.postgres.arrays import texts
 from headwater.store.postgres.connection import Address
 from headwater.store.postgres.pool import Pool
+from headwater.store.postgres.post import NEWS_S
 
 _RUNS: Final = """
 SELECT id, state, (SELECT last_seq FROM headwater.batch WHERE batch.run = run.n ORDER BY first_seq DESC LIMIT 1)
@@ -19,9 +20,10 @@ WHERE state = 'running' AND state <> 'ended' AND worker_id = ANY (%s) AND (stopp
 
 
 class Glance:
-    def __init__(self, address: Address, pool: Pool, hub: Hub) -> None:
+    def __init__(self, address: Address, pool: Pool, hub: Hub, answer_s: float = NEWS_S) -> None:
         self._address = address
         self._pool = pool
+        self._answer_s = answer_s
         self._hub = hub
         self._runs: dict[str, tuple[object, ...] | None] = {}
         """How each that is watched was seen last."""
@@ -32,7 +34,7 @@ class Glance:
         if not watched and not workers:
             return
         async with self._pool.connection() as connection:
-            with self._address.translated():
+            with self._address.answering(connection, self._answer_s):
                 runs = await (await connection.execute(_RUNS, (texts(watched),))).fetchall()
                 orders = await (await connection.execute(_ORDERS, (texts(workers),))).fetchall()
         self._tell_runs(watched, {run_id: tuple(seen) for run_id, *seen in runs})

@@ -15,7 +15,7 @@ from headwater.store.news import Hub, News
 from headwater.store.postgres.connection import Address
 from headwater.store.postgres.glance import Glance
 from headwater.store.postgres.letters import is_from, news_of, read, write
-from headwater.store.postgres.post import CHANNEL, Post
+from headwater.store.postgres.post import CHANNEL, NEWS_S, Post
 from headwater.store.results import Changed
 
 LOOK_GAP_S: Final = 0.05
@@ -72,8 +72,9 @@ class Listener:
         self._arrived = False
         self._expect_others()
         async with await self._address.connect() as connection:
-            with self._address.translated():
+            with self._address.answering(connection, NEWS_S):
                 await connection.execute(f"LISTEN {CHANNEL}")
+            with self._address.translated():
                 # What came while nobody listened.
                 await self._look_all()
                 self.began.set()

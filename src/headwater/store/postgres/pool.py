@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from headwater.errors import StoreError
-from headwater.store.postgres.connection import Address, Connection, usable
+from headwater.store.postgres.connection import Address, Connection, Silent, usable
 
 WAIT_S: Final = 10.0
 """For so long one waits until a connection is free."""
@@ -31,15 +31,20 @@ class Pool:
         self._closed = False
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
-        """One that comes back in a transaction, broken, or from a server that has turned standby, is not used again."""
-        await self._enter()
+    async def connection(self, until_s: float | None = None) -> AsyncIterator[Connection]:
+        """One that comes back broken or in a transaction is not used again.
+
+        None is, if its server has turned standby or says nothing any more. Raises `TimeoutError` after `until_s`.
+        """
+        async with asyncio.timeout_at(until_s):
+            await self._enter()
         try:
-            connection = await self._take()
+            async with asyncio.timeout_at(until_s):
+                connection = await self._take()
             try:
                 yield connection
             except StoreError as error:
-                if error.trouble == "read_only":
+                if error.trouble == "read_only" or isinstance(error, Silent):
                     await connection.close()
                     await self._drop_idle()
                 raise
@@ -75,9 +80,10 @@ class Pool:
         while True:
             try:
                 return await self._address.connect()
-            except StoreError:
+            except StoreError as error:
                 if loop.time() > until_s:
-                    raise
+                    # Not `Undone`: it was tried for long enough.
+                    raise StoreError(error.message, trouble=error.trouble) from error
             await asyncio.sleep(_CONNECT_GAP_S)
 
     async def close(self) -> None:

@@ -19,14 +19,17 @@ from headwater.store.postgres.pool import Pool
 CHANNEL: Final = "headwater"
 GAP_S: Final = 0.005
 """Between two of a worker, save after a pause: each is read by all others, some 50 µs a letter and worker."""
+NEWS_S: Final = 5.0
+"""Whoever sends or asks for news takes a millisecond: a server that says nothing for so long is as good as none."""
 
 _log = logging.getLogger("headwater.store")
 
 
 class Post:
-    def __init__(self, address: Address, pool: Pool, sender: str) -> None:
+    def __init__(self, address: Address, pool: Pool, sender: str, answer_s: float = NEWS_S) -> None:
         self._address = address
         self._pool = pool
+        self._answer_s = answer_s
         self.sender = sender
         self._news = News()
         self._sending: asyncio.Task[None] | None = None
@@ -60,7 +63,7 @@ class Post:
 
     async def notify(self, letters: list[str]) -> None:
         async with self._pool.connection() as connection:
-            with self._address.translated():
+            with self._address.answering(connection, self._answer_s):
                 await connection.execute(
                     "SELECT pg_notify(%s, letter) FROM unnest(%s) AS letter", (CHANNEL, texts(letters))
                 )

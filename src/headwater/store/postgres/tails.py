@@ -45,8 +45,9 @@ class _Asked(Struct, eq=False):
 
 
 class Tails:
-    def __init__(self, transactions: Transactions) -> None:
+    def __init__(self, transactions: Transactions, answer_s: float) -> None:
         self._transactions = transactions
+        self._answer_s = answer_s
         self._waiting: list[_Asked] = []
         self._asking: asyncio.Task[None] | None = None
 
@@ -93,7 +94,7 @@ class Tails:
 
     async def _rows(self, asked: Sequence[_Asked]) -> list[Any]:
         values = (texts([one.run_id for one in asked]), int4s([one.after for one in asked]))
-        async with self._transactions.asking() as connection:
+        async with self._transactions.asking(self._answer_s) as connection:
             return await (await connection.execute(_TAILS, values, binary=True)).fetchall()
 
 

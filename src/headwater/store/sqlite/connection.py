@@ -9,7 +9,8 @@ from typing import Final, Literal
 
 import apsw
 
-from headwater.errors import StoreError, StoreTrouble
+from headwater.errors import StoreError
+from headwater.store.troubles import Kinds, told
 
 Durability = Literal["process", "power"]
 
@@ -18,15 +19,15 @@ SYNCHRONOUS: Final[dict[Durability, int]] = {"process": 0, "power": 2}
 BUSY_MS: Final = 1000
 """How long a command that writes beside the server (`headwater keys`) may hold it up."""
 
-_TROUBLES: Final[tuple[tuple[type[apsw.Error], StoreTrouble, str], ...]] = (
-    (apsw.FullError, "full", "there is no room left for {path}; make some, and what could not be kept can be again"),
-    (apsw.ReadOnlyError, "read_only", "{path} can't be written to; look at its permissions and its file system"),
-    (apsw.BusyError, "locked", "{path} is held by another program; end that one"),
-    (apsw.LockedError, "locked", "{path} is held by another program; end that one"),
-    (apsw.CorruptError, "corrupt", "{path} is damaged; restore a backup, or move it away to begin anew"),
-    (apsw.NotADBError, "corrupt", "{path} is no database, or is damaged; restore a backup, or move it away"),
-    (apsw.CantOpenError, "unreachable", "{path} can't be opened; look at its folder and its permissions"),
-    (apsw.Error, "unreachable", "{path} can't be used: {error}"),
+_TROUBLES: Final[Kinds] = (
+    (apsw.FullError, "full", "there is no room left for {at}; make some, and what could not be kept can be again"),
+    (apsw.ReadOnlyError, "read_only", "{at} can't be written to; look at its permissions and its file system"),
+    (apsw.BusyError, "locked", "{at} is held by another program; end that one"),
+    (apsw.LockedError, "locked", "{at} is held by another program; end that one"),
+    (apsw.CorruptError, "corrupt", "{at} is damaged; restore a backup, or move it away to begin anew"),
+    (apsw.NotADBError, "corrupt", "{at} is no database, or is damaged; restore a backup, or move it away"),
+    (apsw.CantOpenError, "unreachable", "{at} can't be opened; look at its folder and its permissions"),
+    (apsw.Error, "unreachable", "{at} can't be used: {error}"),
 )
 
 
@@ -35,10 +36,7 @@ def translated(path: str) -> Iterator[None]:
     try:
         yield
     except apsw.Error as error:
-        for kind, trouble, text in _TROUBLES:
-            if isinstance(error, kind):
-                raise StoreError(text.format(path=path, error=error), trouble=trouble) from error
-        raise  # pragma: no cover - the last row is the base of them all
+        raise told(_TROUBLES, error, path) from error
 
 
 def prepare(path: Path) -> None:

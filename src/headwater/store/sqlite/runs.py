@@ -1,5 +1,7 @@
 """Runs, their logs and what was reserved, in SQL."""
 
+from contextlib import closing
+
 import apsw
 
 from headwater.lifecycle import status
@@ -104,11 +106,13 @@ class SqliteRuns:
         )
         found: list[Batch] = []
         size = 0
-        for first_seq, data in rows:
-            found.append(Batch(run_id, first_seq, unpack(data)))
-            size += len(data)
-            if size >= limit_bytes:
-                break
+        # A question that is given up in its middle, over a log that can't be read, would hold on to its moment.
+        with closing(rows):
+            for first_seq, data in rows:
+                found.append(Batch(run_id, first_seq, unpack(data)))
+                size += len(data)
+                if size >= limit_bytes:
+                    break
         return found
 
     async def last_seq(self, run_id: str) -> int:
