@@ -119,10 +119,8 @@ class Terminal:
     def ctrl_c(self) -> None:
         self.type("\x03")
 
-    def resize(self, columns: int, rows: int, *, emulated: bool = True) -> None:
-        """Not `emulated`: only the program is told. The emulator would cut lines that are too long now."""
-        if emulated:
-            self.emulated.resize(rows, columns)
+    def resize(self, columns: int, rows: int) -> None:
+        """Only the program is told."""
         self._set_size(columns, rows)
 
     def _set_size(self, columns: int, rows: int) -> None:

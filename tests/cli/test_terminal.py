@@ -1,5 +1,6 @@
 """A person at a real terminal: what is seen, and what keys do."""
 
+import json
 import re
 import signal
 from collections import Counter
@@ -54,13 +55,12 @@ class TestAnswers:
             assert seen.raw.count(b"The river") <= 3
             assert seen.raw.count(b"\x1b[2J") == 0
 
-    @pytest.mark.parametrize("sizes", [[(44, 12), (100, 20), (30, 10)]])
-    def test_a_resize_in_mid_answer_repeats_and_cuts_nothing(self, house: House, sizes: list[tuple[int, int]]) -> None:
-        """Wider and narrower than it was."""
+    def test_a_resize_in_mid_answer_repeats_and_cuts_nothing(self, house: House) -> None:
+        """Only the program is told: lines that are too long now the emulator would cut. In tmux they are wrapped."""
         with terminal("chat", "-m", "sim/sim/tokens-240@100", "?", environ=house.environ, columns=80) as seen:
-            for n, (columns, rows) in enumerate(sizes):
-                seen.wait_for(f"t{40 * (n + 1)} ")
-                seen.resize(columns, rows, emulated=columns > 80)
+            for n, (columns, rows) in enumerate([(44, 12), (70, 20), (30, 10)], start=1):
+                seen.wait_for(f"t{40 * n}")
+                seen.resize(columns, rows)
             assert seen.wait_for_end() == 0
             assert tokens(seen) == numbered(240)
 
@@ -120,23 +120,23 @@ class TestStopping:
 
 class TestLeaving:
     def test_detached_it_goes_on_and_attached_it_is_all_there(self, house: House) -> None:
-        with terminal("chat", "-m", "sim/sim/tokens-300@50", environ=house.environ) as seen:
+        with terminal("chat", "-m", "sim/sim/tokens-150@60", environ=house.environ) as seen:
             seen.wait_for(PROMPT)
             seen.type("go\r")
-            seen.wait_for("t20 ")
+            seen.wait_for("t20")
             seen.type("/detach\r")
             assert seen.wait_for_end() == exits.COMPLETED
             found = re.search(r"headwater attach (run_\w+)", seen.text())
             assert found
         with terminal("attach", found[1], environ=house.environ, columns=60, rows=15) as seen:
             assert seen.wait_for_end() == exits.COMPLETED
-            assert tokens(seen) == numbered(300)
+            assert tokens(seen) == numbered(150)
 
     def test_from_a_server_of_its_own_there_is_no_detaching(self, empty: House) -> None:
         with terminal("chat", "-m", "sim/sim/tokens-60@30", environ=empty.environ) as seen:
             seen.wait_for(PROMPT)
             seen.type("go\r")
-            seen.wait_for("t5 ")
+            seen.wait_for("t5")
             seen.type("/detach\r")
             seen.wait_for("The server is in this very process")
             seen.wait_for("t59")
@@ -247,7 +247,7 @@ class TestTyping:
         with terminal("chat", "-m", "sim/sim/tokens-40@40", environ=house.environ) as seen:
             seen.wait_for(PROMPT)
             seen.type("go\r")
-            seen.wait_for("t3 ")
+            seen.wait_for("t3")
             seen.type("and then")
             seen.wait_for("› and then")
             seen.wait_for("t39")
@@ -265,6 +265,17 @@ class TestTools:
             assert seen.wait_for_end() == exits.COMPLETED
             assert "✓" in seen.text()
             assert "[y]es" not in seen.text()
+
+    def test_a_tool_is_refused_with_a_reason(self, house: House) -> None:
+        with terminal("chat", "-m", "demo/agent", "Roll the dice, then send a postcard", environ=house.environ) as seen:
+            seen.wait_for("Run it?  [y]es")
+            seen.type("n")
+            seen.wait_for("Why not?")
+            seen.type("no stamps\r")
+            assert seen.wait_for_end() == exits.COMPLETED
+            assert "✗" in seen.text()
+        decided = [json.loads(line) for line in house.run("events", "last", "--json")[1].splitlines()]
+        assert "no stamps" in json.dumps(decided)
 
 
 class TestComparing:
