@@ -102,7 +102,9 @@ async def proxied(url: str, folder: Path) -> AsyncIterator[tuple[Proxy, str]]:
     server_folder = parse_qs(urlsplit(url).query)["host"][0]
     proxy = Proxy(server_folder)
     listening = await asyncio.start_unix_server(proxy.connected, folder / SOCKET)
-    yield proxy, url.replace(server_folder, str(folder))
-    listening.close()
-    proxy.thaw()
-    proxy.cut()
+    try:
+        yield proxy, url.replace(server_folder, str(folder))
+    finally:
+        listening.close()
+        proxy.thaw()
+        proxy.cut()
