@@ -20,7 +20,11 @@ from tests.commands import NOTHING_HERE
 PATIENCE_S = 60.0
 """Others load the machine."""
 
-_OWN = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+# Whoever runs the tests may do so under `nohup`, which is inherited.
+_OWN = (
+    "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "signal.signal(signal.SIGHUP, signal.SIG_DFL); "
+)
 HEADWATER = [sys.executable, "-c", _OWN + "from headwater.cli import main; main()"]
 OTHER = [sys.executable, "-c", _OWN + "os.execvp(sys.argv[1], sys.argv[1:])"]
 """Followed by another program's name."""
