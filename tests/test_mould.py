@@ -11,7 +11,7 @@ from headwater.accumulate import Accumulator
 from headwater.dialects.base import STOP
 from headwater.dialects.chat.decode import ChatDecoder
 from headwater.events import Event, ProviderState, ToolArgsDelta
-from headwater.mould import Mould
+from headwater.mould import Around, Mould
 from headwater.sse import Frame
 from headwater.turn import DEFAULT_LIMIT_BYTES, TurnEnd, TurnReader
 from tests.fixtures import FIXTURES, Fixture
@@ -51,24 +51,24 @@ def by_bytes(pieces: list[bytes]) -> list[bytes]:
 
 @pytest.mark.parametrize("text", ["river", " the", "Grüße", "河", "🙂", "{[,:]}", "data: ", "a b"])
 def test_plain_text_is_read(text: str) -> None:
-    assert Mould(BEFORE, AFTER, 1000).text(b"data: " + BEFORE + text.encode() + AFTER + b"\n\n") == text
+    assert Mould(Around(BEFORE, AFTER), 1000).text(b"data: " + BEFORE + text.encode() + AFTER + b"\n\n") == text
 
 
 @pytest.mark.parametrize(
     "raw", [b"", b"\\n", b'","x":"', b"\n", b"\r", b"\\u0041", b"\xff", b"\xe6\xb2", b'"}}]}\n\ndata: {"choices":[]}']
 )
 def test_anything_unusual_is_left_to_the_decoder(raw: bytes) -> None:
-    assert Mould(BEFORE, AFTER, 1000).text(b"data: " + BEFORE + raw + AFTER + b"\n\n") is None
+    assert Mould(Around(BEFORE, AFTER), 1000).text(b"data: " + BEFORE + raw + AFTER + b"\n\n") is None
 
 
 def test_start_and_end_may_not_overlap() -> None:
-    assert Mould(b'"', b'"', 1000).text(b'data: "\n\n') is None
+    assert Mould(Around(b'"', b'"'), 1000).text(b'data: "\n\n') is None
 
 
 def test_a_frame_past_the_limit_is_left_to_the_decoder() -> None:
     data = b"data: " + BEFORE + b"x" * 100 + AFTER + b"\n\n"
-    assert Mould(BEFORE, AFTER, len(data)).text(data) == "x" * 100
-    assert Mould(BEFORE, AFTER, len(data) - 1).text(data) is None
+    assert Mould(Around(BEFORE, AFTER), len(data)).text(data) == "x" * 100
+    assert Mould(Around(BEFORE, AFTER), len(data) - 1).text(data) is None
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.name)

@@ -5,17 +5,40 @@ around the text, a read with just that around it is known by two comparisons, in
 and JSON. Pure; whatever is unusual is left to the decoder.
 """
 
+import re
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+_NUMBER: Final = re.compile(rb'"sequence_number":(?:0|[1-9][0-9]*)')
+
+
+class Around(Struct, frozen=True):
+    """What stands before and after the text in a frame's data."""
+
+    before: bytes
+    after: bytes
+    said: Callable[[str], object] | None = None
+    """To be told of each text that is known without its decoder."""
+
 
 class Mould:
     """The start and the end of a read that is one plain frame."""
 
-    __slots__ = ("_end", "_end_bytes", "_limit", "_start", "_start_bytes")
+    __slots__ = ("_end", "_end_bytes", "_limit", "_numbered", "_start", "_start_bytes", "said")
 
-    def __init__(self, before: bytes, after: bytes, limit_bytes: int) -> None:
-        """What stands before and after the text in the frame's data; how long a frame may be."""
-        self._start = b"data: " + before
-        self._end = after + b"\n\n"
-        self._start_bytes = len(self._start)
+    def __init__(self, around: Around, limit_bytes: int, name: bytes = b"") -> None:
+        """`name`: the line that stands before the data, if one does. How long a frame may be."""
+        self.said = around.said
+        start = name + b"data: " + around.before
+        self._numbered: bytes | None = None
+        """What follows a number that counts the frames; the start is what comes before that."""
+        if counted := _NUMBER.search(start):
+            start, self._numbered = start[: counted.start()], start[counted.end() :]
+        self._start = start
+        self._start_bytes = len(start)
+        self._end = around.after + b"\n\n"
         self._end_bytes = len(self._end)
         self._limit = limit_bytes
 
@@ -23,8 +46,14 @@ class Mould:
         """What the read says, if it is such a frame, and its text a JSON string that stands for itself."""
         if not (data.startswith(self._start) and data.endswith(self._end)) or len(data) > self._limit:
             return None
+        start = self._start_bytes
+        if self._numbered is not None:
+            counted = _NUMBER.match(data, start)
+            if counted is None or not data.startswith(self._numbered, counted.end()):
+                return None
+            start = counted.end() + len(self._numbered)
         try:
-            text = data[self._start_bytes : -self._end_bytes].decode()
+            text = data[start : -self._end_bytes].decode()
         except UnicodeDecodeError:
             return None
         # Escapes, control characters and no text at all are the decoder's.

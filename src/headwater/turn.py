@@ -91,6 +91,8 @@ class TurnReader:
         self._room -= len(data)
         if self._mould is not None and self._room >= 0 and (text := self._mould.text(data)) is not None:
             self.activity += 1
+            if (said := self._mould.said) is not None:
+                said(text)
             token = TextDelta(text)
             self._accumulator.apply(token)
             return [token]
@@ -130,10 +132,11 @@ class TurnReader:
     def _learn(self, data: bytes, frame: sse.Frame) -> None:
         """The next read may be like this one, if it was one plain frame: it has brought one token."""
         # Some servers pad each frame with noise, so that no two are alike: then it is not worth the time.
-        if self._learned * 4 <= self.activity and data == b"data: %b\n\n" % frame.data:
+        name = b"" if frame.event is None else b"event: %b\n" % frame.event.encode()
+        if self._learned * 4 <= self.activity and data == b"%bdata: %b\n\n" % (name, frame.data):
             self._learned += 1
             around = self._decoder.around_text(frame.data)
-            self._mould = None if around is None else Mould(*around, self._frame_limit)
+            self._mould = None if around is None else Mould(around, self._frame_limit, name)
 
     def _streamed(self, data: bytes) -> bytes:
         """What of it belongs to an event stream: asked at the beginning, after the end, and past the limit."""

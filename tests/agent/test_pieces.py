@@ -95,7 +95,7 @@ class Fixed:
     def end(self, out: list[Event]) -> None:
         out.append(ToolCallStarted(0, "b", "f"))
 
-    def around_text(self, data: bytes) -> tuple[bytes, bytes] | None:
+    def around_text(self, data: bytes) -> None:
         return None
 
 

@@ -13,6 +13,7 @@ from headwater.conversation import Ask, Assistant, Opaque, Request, Target
 from headwater.errors import CallerError
 from headwater.events import DialectName, Event, FailureStyle, Outcome, Usage
 from headwater.judge import Evidence
+from headwater.mould import Around
 from headwater.sse import Frame
 
 STOP: Final = "headwater.stop"
@@ -80,11 +81,11 @@ class Decoder(Protocol):
     def end(self, out: list[Event]) -> None:
         """There are no more frames: append what was waiting for that."""
 
-    def around_text(self, data: bytes) -> tuple[bytes, bytes] | None:
+    def around_text(self, data: bytes) -> Around | None:
         """What stands before and after the text in this data, which was the last that was fed.
 
-        Only if data that has another text there, and is else the same, would bring just that text and have no other
-        effect. None: don't know.
+        Only if data that has another text there (and, before it, another number of the frame), and is else the same,
+        would bring just that text, and have no other effect than what `said` does. None: don't know.
         """
 
 

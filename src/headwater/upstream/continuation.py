@@ -9,6 +9,7 @@ from headwater.conversation import Assistant, Message, Reasoning, Request, Text,
 from headwater.dialects.base import Decoder
 from headwater.events import Event, TextDelta
 from headwater.judge import Evidence
+from headwater.mould import Around
 from headwater.policy import Prefill
 from headwater.sse import Frame
 from headwater.upstream.providers import PrefixFlag
@@ -73,7 +74,7 @@ class Seamed:
         self._decoder.end(out)
         self._join(out)
 
-    def around_text(self, data: bytes) -> tuple[bytes, bytes] | None:
+    def around_text(self, data: bytes) -> Around | None:
         return None if self._written else self._decoder.around_text(data)
 
     def _join(self, out: list[Event]) -> None:

@@ -7,6 +7,7 @@ by its id alone: what was approved, and what has run. Pure.
 from headwater.dialects.base import Decoder
 from headwater.events import Event, ToolCallStarted
 from headwater.judge import Evidence
+from headwater.mould import Around
 from headwater.sse import Frame
 
 
@@ -36,7 +37,7 @@ class UniqueIds:
         self._decoder.end(out)
         self._rename(out, before)
 
-    def around_text(self, data: bytes) -> tuple[bytes, bytes] | None:
+    def around_text(self, data: bytes) -> Around | None:
         return self._decoder.around_text(data)
 
     def _rename(self, out: list[Event], start: int) -> None:

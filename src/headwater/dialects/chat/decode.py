@@ -24,6 +24,7 @@ from headwater.dialects.lenient import Halves, load, load_body
 from headwater.errors import FrameUnreadable
 from headwater.events import Event, ProviderState, ReasoningDelta, TextDelta, UsageReported
 from headwater.judge import Evidence, Finish, read_error
+from headwater.mould import Around
 from headwater.sse import Frame
 
 FINISHES: Final[dict[str, Finish]] = {
@@ -115,7 +116,7 @@ class ChatDecoder:
         waiting = self._cut or self._details or self._plain_reasoning
         self._flows = self._delivered and not waiting and self.evidence.finish is None
 
-    def around_text(self, data: bytes) -> tuple[bytes, bytes] | None:
+    def around_text(self, data: bytes) -> Around | None:
         before, key, rest = data.partition(b'"content":"')
         _, quote, after = rest.partition(b'"')
         before, after = before + key, quote + after
@@ -124,7 +125,7 @@ class ChatDecoder:
             found = lone_text(read_chunk(b"%bprobe%b" % (before, after)))
         except (ValueError, RecursionError):
             return None
-        return (before, after) if self._flows and found == "probe" else None
+        return Around(before, after) if self._flows and found == "probe" else None
 
     def _done(self, frame: Frame, out: list[Event]) -> None:
         if frame.data.strip():

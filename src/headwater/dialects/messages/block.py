@@ -65,6 +65,11 @@ class TextBlock:
             self._said = False
 
     @property
+    def flows(self) -> bool:
+        """Something was said, and nothing waits for what is next: a text more changes nothing here."""
+        return self._said and not self._halves.half
+
+    @property
     def seam(self) -> ProviderState | None:
         # What the next one cites is not for this one: tests/wire/messages/cited_after_uncited.sse
         return _cites([]) if self._said else None

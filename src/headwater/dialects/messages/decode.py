@@ -28,6 +28,7 @@ from headwater.dialects.messages.stream import (
 from headwater.errors import FrameUnreadable
 from headwater.events import Event, ProviderState, Usage, UsageReported
 from headwater.judge import Evidence, Finish
+from headwater.mould import Around
 from headwater.sse import Frame
 
 FINISHES: Final[dict[str, Finish]] = {
@@ -102,8 +103,17 @@ class MessagesDecoder:
             self._never_ended(block)
         self._report(out)
 
-    def around_text(self, data: bytes) -> None:
-        """Each frame is told to its block."""
+    def around_text(self, data: bytes) -> Around | None:
+        before, key, rest = data.partition(b'"text":"')
+        _, quote, after = rest.partition(b'"')
+        before, after = before + key, quote + after
+        try:
+            event = read_event(b"%bprobe%b" % (before, after))
+        except (ValueError, RecursionError):
+            return None
+        block = self._open.get(event.index)
+        is_text = event.type == "content_block_delta" and event.delta is not None and event.delta.text == "probe"
+        return Around(before, after) if is_text and type(block) is TextBlock and block.flows else None
 
     # -------------------------------------------------------------- the message
 

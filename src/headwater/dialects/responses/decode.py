@@ -14,6 +14,7 @@ from headwater.dialects.responses.received import Field, Received
 from headwater.errors import FrameUnreadable
 from headwater.events import Event, ProviderState, UsageReported
 from headwater.judge import Evidence, Finish, read_error
+from headwater.mould import Around
 from headwater.sse import Frame
 
 # Why a response is incomplete.
@@ -95,8 +96,17 @@ class ResponsesDecoder:
                 if not ends_all and pending[1].key != event.key
             }
 
-    def around_text(self, data: bytes) -> None:
-        """Each frame has a number of its own."""
+    def around_text(self, data: bytes) -> Around | None:
+        before, key, rest = data.partition(b'"delta":"')
+        _, quote, after = rest.partition(b'"')
+        before, after = before + key, quote + after
+        try:
+            event = read_event(b"%bprobe%b" % (before, after))
+        except (ValueError, RecursionError):
+            return None
+        said = self._received.growing(event)
+        flows = said is not None and not self._halves and event.type == _TEXT and event.delta == "probe"
+        return Around(before, after, said.write) if said is not None and flows else None
 
     # -------------------------------------------------------------- handlers
 

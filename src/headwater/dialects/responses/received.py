@@ -100,6 +100,13 @@ class Received:
         if item is not None and (said := item.said.get(("text", event.content_index))) is not None:
             self._text_place = (event.output_index, event.content_index, said)
 
+    def growing(self, event: StreamEvent) -> StringIO | None:
+        """What of a message's text has been delivered, if this goes on with the part that grows."""
+        place = self._text_place
+        if place is None or (event.output_index, event.content_index) != place[:2]:
+            return None
+        return place[2]
+
     def say(self, event: StreamEvent, field: Field, part: int, out: list[Event]) -> None:
         """A delta of a text."""
         text = event.delta
