@@ -24,7 +24,8 @@ export function ComparePage({ id }: { id: string }) {
     else void comparison.load();
     return () => comparison.close();
   }, [comparison]);
-  useEffect(() => {
+  // Before anything more is typed.
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || event.defaultPrevented || overlays.peek() || sidebarOpen.peek()) return;
       if (expanded) setExpanded(null);
