@@ -23,6 +23,13 @@ class Around(Struct, frozen=True):
     """To be told of each text that is known without its decoder."""
 
 
+def split(data: bytes, field: bytes) -> tuple[bytes, bytes]:
+    """What stands before and after the text of the first field of that name; whether it is the text is not known."""
+    before, key, rest = data.partition(b'"%b":"' % field)
+    _, quote, after = rest.partition(b'"')
+    return before + key, quote + after
+
+
 class Mould:
     """The start and the end of a read that is one plain frame."""
 

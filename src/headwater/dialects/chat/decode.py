@@ -24,7 +24,7 @@ from headwater.dialects.lenient import Halves, load, load_body
 from headwater.errors import FrameUnreadable
 from headwater.events import Event, ProviderState, ReasoningDelta, TextDelta, UsageReported
 from headwater.judge import Evidence, Finish, read_error
-from headwater.mould import Around
+from headwater.mould import Around, split
 from headwater.sse import Frame
 
 FINISHES: Final[dict[str, Finish]] = {
@@ -117,9 +117,7 @@ class ChatDecoder:
         self._flows = self._delivered and not waiting and self.evidence.finish is None
 
     def around_text(self, data: bytes) -> Around | None:
-        before, key, rest = data.partition(b'"content":"')
-        _, quote, after = rest.partition(b'"')
-        before, after = before + key, quote + after
+        before, after = split(data, b"content")
         # Whatever else is in the frame: this is the place if a text that is put here is the one that is found.
         try:
             found = lone_text(read_chunk(b"%bprobe%b" % (before, after)))

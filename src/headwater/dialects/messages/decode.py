@@ -28,7 +28,7 @@ from headwater.dialects.messages.stream import (
 from headwater.errors import FrameUnreadable
 from headwater.events import Event, ProviderState, Usage, UsageReported
 from headwater.judge import Evidence, Finish
-from headwater.mould import Around
+from headwater.mould import Around, split
 from headwater.sse import Frame
 
 FINISHES: Final[dict[str, Finish]] = {
@@ -104,9 +104,7 @@ class MessagesDecoder:
         self._report(out)
 
     def around_text(self, data: bytes) -> Around | None:
-        before, key, rest = data.partition(b'"text":"')
-        _, quote, after = rest.partition(b'"')
-        before, after = before + key, quote + after
+        before, after = split(data, b"text")
         try:
             event = read_event(b"%bprobe%b" % (before, after))
         except (ValueError, RecursionError):

@@ -14,7 +14,7 @@ from headwater.dialects.responses.received import Field, Received
 from headwater.errors import FrameUnreadable
 from headwater.events import Event, ProviderState, UsageReported
 from headwater.judge import Evidence, Finish, read_error
-from headwater.mould import Around
+from headwater.mould import Around, split
 from headwater.sse import Frame
 
 # Why a response is incomplete.
@@ -97,9 +97,7 @@ class ResponsesDecoder:
             }
 
     def around_text(self, data: bytes) -> Around | None:
-        before, key, rest = data.partition(b'"delta":"')
-        _, quote, after = rest.partition(b'"')
-        before, after = before + key, quote + after
+        before, after = split(data, b"delta")
         try:
             event = read_event(b"%bprobe%b" % (before, after))
         except (ValueError, RecursionError):
