@@ -32,6 +32,13 @@ export class OpenSession {
   /** Grows with what is asked for here: whoever asks wants to see the answer. */
   readonly asked = signal(0);
   readonly rows = computed<Row[]>(() => rowsOf(this.items.value));
+  /** On its own: whoever asks is told when that changes, and not of every word. */
+  private readonly busy = computed<boolean>(() => {
+    const run = this.run.value;
+    if (!run) return this.info.value?.active_run_id != null;
+    void run.version.value;
+    return isActive(run.fold.status);
+  });
   /** Those that have ended here: they know more than what is stored, e.g. how long was thought. */
   private readonly ended = new Map<string, LiveRun>();
   private readonly sent: Signal<Pending | null> = signal(null);
@@ -72,10 +79,7 @@ export class OpenSession {
   }
 
   get isBusy(): boolean {
-    const run = this.run.value;
-    if (!run) return this.info.value?.active_run_id != null;
-    void run.version.value;
-    return isActive(run.fold.status);
+    return this.busy.value;
   }
 
   // -------------------------------------------------------------------- fetching
