@@ -22,6 +22,7 @@ from headwater.clock import SystemClock
 from headwater.config.settings import Settings, UpstreamSettings
 from headwater.conversation import Request, Text, User
 from headwater.events import Completed, Event, Stopped
+from headwater.source import Straight
 from headwater.upstream.upstreams import Upstreams
 
 HELLO = "Hello"
@@ -49,6 +50,7 @@ class Nobody:
 
     def __init__(self) -> None:
         self.fold = Accumulator()
+        self.straight: Straight | None = None
         self.stopping: Stopped | None = None
         self.count = 0
 

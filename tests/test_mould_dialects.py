@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headwater.accumulate import Accumulator
 from headwater.dialects import DIALECTS
 from headwater.dialects.base import Decoder, Head
-from headwater.events import Completed, DialectName, RunEnded, TextDelta
+from headwater.events import Completed, DialectName, ReasoningDelta, RunEnded, TextDelta
 from headwater.mould import Around, Mould
 from headwater.sse import Frame
 from headwater.turn import TurnEnd, TurnReader
@@ -176,3 +176,30 @@ def test_a_text_without_its_index_is_not_taken_for_that_of_another() -> None:
     pieces += [responses_delta("output_text", text, None, 0, 1, True) for text in "def"]
     pieces += [frame("response.output_text.done", item_id="m", output_index=0, content_index=0, text=f"{EARLIER}.")]
     assert read("responses", pieces)[:2] == read("responses", by_bytes(pieces))[:2]
+
+
+@given(
+    st.text(
+        st.characters(exclude_categories=("Cs", "Cc")).filter(lambda one: one.isprintable() and one not in '"\\\\'),
+        min_size=1,
+    )
+)
+@pytest.mark.parametrize("dialect", ["chat", "messages"])
+def test_an_encoder_says_what_stands_around_a_plain_text(dialect: DialectName, text: str) -> None:
+    """Those words, put there as they are, are what it would have written."""
+    encoder = DIALECTS[dialect].encoder(Head("run_1", 1, "m"), include_usage=True, style="error")
+    assert encoder.around_text() is None
+    encoder.encode(TextDelta("first"))
+    around = encoder.around_text()
+    assert around is not None
+    assert around[0] + text.encode() + around[1] == encoder.encode(TextDelta(text))
+
+
+def test_no_encoder_says_so_where_a_text_does_more_than_its_frame() -> None:
+    responses = DIALECTS["responses"].encoder(Head("run_1", 1, "m"), include_usage=True, style="error")
+    responses.encode(TextDelta("first"))
+    assert responses.around_text() is None
+    messages = DIALECTS["messages"].encoder(Head("run_1", 1, "m"), include_usage=True, style="error")
+    messages.encode(TextDelta("first"))
+    messages.encode(ReasoningDelta("Hm."))
+    assert messages.around_text() is None

@@ -142,6 +142,11 @@ class Accumulator:
         else:
             _APPLY[type(event)](self, event)
 
+    def growing_text(self) -> Callable[[str], object]:
+        """Where the next texts may go by themselves, after one that was applied and until anything else is."""
+        assert self._growing is not None
+        return self._growing.buffer.write
+
     # ------------------------------------------------------------- reading
 
     @property

@@ -4,7 +4,7 @@ Only the agreement between the two sides. Events are pushed, not pulled: the soc
 decodes them and hands them on, so that no task wakes for a token (docs/decisions/0002).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -25,6 +25,14 @@ class Suspended(Struct, frozen=True):
     until: datetime | None = None
 
 
+class Straight(Struct, frozen=True):
+    """A way past `take` for a text that stands for itself in JSON: its bytes, between these, are written there."""
+
+    before: bytes
+    after: bytes
+    write: Callable[[bytes], None]
+
+
 class Sink(Protocol):
     @property
     def fold(self) -> Accumulator:
@@ -36,6 +44,10 @@ class Sink(Protocol):
 
     def take(self, events: Sequence[Event]) -> None:
         """What one read has brought, already applied to `fold`. Not to be called once `run` is over."""
+
+    @property
+    def straight(self) -> Straight | None:
+        """Where a plain text may go instead, if it may. To be asked for each: it is so until it is not."""
 
     async def kept(self) -> None:
         """Until all that was taken so far is committed. What can't be kept ends the run, and so cancels this."""

@@ -5,6 +5,7 @@ dialect's decoder, the think splitter, the accumulator and the judge, in the
 order in which a token passes them.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -41,6 +42,7 @@ class TurnReader:
         "_evidence",
         "_frame_limit",
         "_frames",
+        "_keep",
         "_learned",
         "_limit",
         "_mould",
@@ -80,6 +82,8 @@ class TurnReader:
         """An answer that is no event stream; the decoder may know what to make of it."""
         self._mould: Mould | None = None
         """What the next read may be like, as long as a token of that kind would change nothing but the text."""
+        self._keep: Callable[[str], object] = str
+        """Where its text goes in the accumulator; nothing before one is learned."""
         self._learned = 0
         self.activity = 0
         """Counts the frames (C7). Keep-alives are none."""
@@ -88,18 +92,27 @@ class TurnReader:
 
     def feed(self, data: bytes) -> list[Event]:
         """Take what was read; give the events that it brought, already accumulated."""
+        text = self.plain(data)
+        return self._feed_any(data) if text is None else [TextDelta(text)]
+
+    def plain(self, data: bytes) -> str | None:
+        """The text of a read that is one token like the last, already accumulated: it stands for itself in JSON.
+
+        None: it is to be fed.
+        """
+        mould = self._mould
+        if mould is None or len(data) > self._room or (text := mould.text(data)) is None:
+            return None
         self._room -= len(data)
-        if self._mould is not None and self._room >= 0 and (text := self._mould.text(data)) is not None:
-            self.activity += 1
-            if (said := self._mould.said) is not None:
-                said(text)
-            token = TextDelta(text)
-            self._accumulator.apply(token)
-            return [token]
-        return self._feed_any(data)
+        self.activity += 1
+        if mould.said is not None:
+            mould.said(text)
+        self._keep(text)
+        return text
 
     def _feed_any(self, data: bytes) -> list[Event]:
         # In one piece: between two tokens a process sleeps, and to fetch a function again costs more than to run it.
+        self._room -= len(data)
         self._mould = None
         if not self._streaming or self._room < 0:
             data = self._streamed(data)
@@ -136,7 +149,9 @@ class TurnReader:
         if self._learned * 4 <= self.activity and data == b"%bdata: %b\n\n" % (name, frame.data):
             self._learned += 1
             around = self._decoder.around_text(frame.data)
-            self._mould = None if around is None else Mould(around, self._frame_limit, name)
+            if around is not None:
+                self._mould = Mould(around, self._frame_limit, name)
+                self._keep = self._accumulator.growing_text()
 
     def _streamed(self, data: bytes) -> bytes:
         """What of it belongs to an event stream: asked at the beginning, after the end, and past the limit."""

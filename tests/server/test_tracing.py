@@ -24,7 +24,7 @@ from headwater.events import (
 )
 from headwater.records import Run
 from headwater.server.tracing import Tracing
-from headwater.source import Ended, Sink, Source, Suspended
+from headwater.source import Ended, Sink, Source, Straight, Suspended
 from tests.server.house import House, asking, eventually, open_house, settings_for
 
 pytestmark = pytest.mark.anyio
@@ -129,6 +129,7 @@ class Taken:
 
     def __init__(self, stopping: Stopped | Interrupted | None = None) -> None:
         self.fold = Accumulator()
+        self.straight: Straight | None = None
         self.stopping = stopping
         self.events: list[Event] = []
 

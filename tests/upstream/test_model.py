@@ -9,6 +9,7 @@ from headwater.conversation import Assistant, Request, Text, User
 from headwater.dialects.base import NOT_CARRIED
 from headwater.errors import CallerError
 from headwater.events import AttemptEnded, AttemptStarted, Completed, Event, Failed, Incomplete, Notice
+from headwater.source import Straight
 from headwater.testing.upstream import Answer, Heard, refusal
 from headwater.upstream.continuation import INSTRUCTION
 from headwater.upstream.demo.steps import Cut, End, Hang, Pause, Send
@@ -26,6 +27,17 @@ async def test_an_answer_is_delivered_as_it_comes() -> None:
     assert stage.heard.events[0] == AttemptStarted("a", "a-1")
     assert stage.heard.events[-1] == AttemptEnded(200)
     assert stage.upstreams[0].asked[0].body["stream"] is True
+
+
+async def test_a_plain_text_goes_straight_where_the_sink_has_a_way_for_it() -> None:
+    """And is in the fold all the same."""
+    stage = Stage([Answer([*text("One", " two", " three", " four", ' "five"', " six", " seven"), *DONE])])
+    written: list[bytes] = []
+    stage.heard.straight = Straight(b"<", b">", written.append)
+    assert await stage.outcome() == Completed("stop")
+    assert b"".join(written) == b"< three>< four>"
+    assert stage.heard.words == ["One", " two", ' "five"', " six", " seven"]
+    assert stage.heard.fold.message().text == 'One two three four "five" six seven'
 
 
 class TestBeforeAnythingWasDelivered:

@@ -13,7 +13,7 @@ from headwater.conversation import Assistant, Message, Parameters, Request, Text
 from headwater.conversation import Tool as Declared
 from headwater.errors import HeadwaterError
 from headwater.events import Completed, Event, Interrupted, Outcome, Stopped, TextDelta, Usage
-from headwater.source import Ended, Sink
+from headwater.source import Ended, Sink, Straight
 from headwater.upstream.upstreams import Upstreams
 
 
@@ -30,6 +30,7 @@ class Ear:
 
     def __init__(self, of: Sink) -> None:
         self.fold = Accumulator()
+        self.straight: Straight | None = None
         self.heard: list[Event] = []
         self.news = asyncio.Event()
         self._of = of

@@ -95,6 +95,12 @@ class Encoder(Protocol):
     def encode(self, event: Event) -> bytes:
         """The frames for an event, `RunEnded` included; often none."""
 
+    def around_text(self) -> tuple[bytes, bytes] | None:
+        """What is to stand before and after the JSON string's inside of the next text, and of all that follow it.
+
+        Only while a text has no other effect than its frame. None: it is to be encoded.
+        """
+
 
 class Dialect(Protocol):
     @property

@@ -22,7 +22,7 @@ from headwater.records import Run
 from headwater.runs.log import Log
 from headwater.runs.observing import CURRENT, Nobody, Observer
 from headwater.sessions.leavings import Left, answered_by, left
-from headwater.source import Ended, Source, Suspended, emit
+from headwater.source import Ended, Source, Straight, Suspended, emit
 from headwater.store.base import Store
 from headwater.store.news import report
 from headwater.store.results import Batch, Ending, EndLost, EndStands, Started
@@ -90,6 +90,8 @@ class LiveRun:
         """While the source is waited for: it is done, or was given up."""
         self._told: list[Callable[[], None]] = []
         self._pour: Callable[[Sequence[Event]], None] | None = None
+        self.straight: Straight | None = None
+        """Of whoever it pours into, who opens it and closes it."""
         self._keeping: list[tuple[int, asyncio.Future[None]]] = []
         """Who waits for which entry to be committed."""
         self.task: asyncio.Task[None]
@@ -174,7 +176,7 @@ class LiveRun:
     def pour(self, into: Callable[[Sequence[Event]], None] | None) -> None:
         """What comes goes to the one who follows a run that no store has, at once and past the log; but for its end."""
         assert not self.run.recorded
-        self._pour = into
+        self._pour, self.straight = into, None
 
     @property
     def followers(self) -> int:
@@ -229,7 +231,7 @@ class LiveRun:
         CURRENT.set(self.run)
         try:
             end = await self._pump(make_source)
-            self._closed = True
+            self._closed, self.straight = True, None
             if isinstance(end, Suspended):
                 await self._release(end)
             else:

@@ -62,7 +62,7 @@ class _Held:
 class Outlet:
     """Where the body of one answer goes, between `http.response.start` and the last `http.response.body`."""
 
-    __slots__ = ("_cycle", "_flow", "_silent", "_write", "_writer", "gone", "transport")
+    __slots__ = ("_cycle", "_flow", "_silent", "_write", "_writer", "gone", "transport", "wrote")
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
         self._cycle = cycle
@@ -72,6 +72,8 @@ class Outlet:
         self._write = cycle.transport.write
         self._writer: Writer | None = None
         self.gone = False
+        self.wrote = False
+        """For whoever asks now and then whether anything was."""
 
     def attach(self, writer: Writer, *, limit_bytes: int | None = None) -> None:
         """`limit_bytes`: how far behind a client may be before `on_full`; None leaves it to the transport."""
@@ -95,6 +97,7 @@ class Outlet:
 
     def write(self, body: bytes) -> None:
         """One chunk, at once. Never an empty one: that would end the body."""
+        self.wrote = True
         if not self._silent:
             self._write(b"%x\r\n%b\r\n" % (len(body), body))
 

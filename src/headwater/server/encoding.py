@@ -50,6 +50,9 @@ class After:
         self._encoder = encoder
         self._had = frames
 
+    def around_text(self) -> None:
+        return None
+
     def encode(self, event: Event) -> bytes:
         body = self._encoder.encode(event)
         while self._had and body:
@@ -66,6 +69,7 @@ class Streamed:
         self._dialect = dialect
         self._head = head
         self._encode = encoder.encode
+        self._around_text = encoder.around_text
         self._remarks = Remarks(dialect.name)
         self._status = 200
         self._begun = not refusable
@@ -78,6 +82,9 @@ class Streamed:
     def begin(self) -> int:
         self._begun = True
         return self._status
+
+    def around_text(self) -> tuple[bytes, bytes] | None:
+        return self._around_text()
 
     def encode(self, events: Sequence[Event]) -> bytes:
         if self._begun and len(events) == 1 and type(event := events[0]) is TextDelta and not event.refusal:
@@ -125,6 +132,9 @@ class Gathered:
 
     def begin(self) -> int:
         return self._status
+
+    def around_text(self) -> None:
+        return None
 
     def encode(self, events: Sequence[Event]) -> bytes:
         for event in events:

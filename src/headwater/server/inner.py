@@ -75,6 +75,9 @@ class OfAgent:
     def begin(self) -> int:
         return self._answer.begin()
 
+    def around_text(self) -> None:
+        return None
+
     def encode(self, events: Sequence[Event]) -> bytes:
         outer = [one for event in events for one in self._inner.outer(event)]
         return self._answer.encode(outer) if outer else b""

@@ -14,6 +14,7 @@ from headwater.events import Event, Interrupted, RunEnded
 from headwater.runs.follow import Follower
 from headwater.runs.live import LiveRun
 from headwater.server.direct import Outlet
+from headwater.source import Straight
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
@@ -37,6 +38,9 @@ class Answer(Protocol):
 
     def begin(self) -> int:
         """The status: something is about to be sent. It stands from now on."""
+
+    def around_text(self) -> tuple[bytes, bytes] | None:
+        """See `Encoder`."""
 
 
 class Stream:
@@ -124,6 +128,7 @@ class Stream:
             await self._send_head(send)
             rest, self._rest, self._flowing = self._rest, b"", True
             self._outlet.write(rest)
+        self._go_straight()
 
     async def _end(self, send: Send) -> None:
         with self._outlet.together():
@@ -183,10 +188,16 @@ class Stream:
             self._finish(body)
         elif body and self._flowing:
             self._outlet.write(body)
-            self._silent_since_s = None
         elif body:
             self._rest += body
             self._wake()
+        self._go_straight()
+
+    def _go_straight(self) -> None:
+        """As long as nothing but a text comes, a run that no store has need not come by here."""
+        if self._live is not None and self._flowing:
+            around = None if self._ended or self._gone else self._answer.around_text()
+            self._live.straight = around and Straight(*around, self._outlet.write)
 
     def _break_off(self) -> None:
         """The store can't say how it goes on, and the client should not wait for it to."""
@@ -214,6 +225,7 @@ class Stream:
 
     def on_gone(self) -> None:
         self._gone = True
+        self._go_straight()
         self._told_gone()
         self._wake()
 
@@ -221,12 +233,13 @@ class Stream:
 
     def tick(self, now_s: float) -> None:
         beat = self._answer.beat
-        if self._silent_since_s is None:
-            self._silent_since_s = now_s
+        if self._silent_since_s is None or self._outlet.wrote:
+            self._silent_since_s, self._outlet.wrote = now_s, False
         elif beat and not self._full and not self._ended and now_s - self._silent_since_s >= self._heartbeat_s:
             self._silent_since_s = now_s
             if self._flowing:
                 self._outlet.write(beat)
+                self._outlet.wrote = False
             else:
                 self._rest += beat
                 self._wake()

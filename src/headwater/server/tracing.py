@@ -39,7 +39,7 @@ from headwater.events import (
 from headwater.records import Run
 from headwater.runs.live import MakeSource
 from headwater.runs.observing import told
-from headwater.source import Ended, Sink, Source, Suspended
+from headwater.source import Ended, Sink, Source, Straight, Suspended
 
 _FLUSH_MS: Final = 5000
 
@@ -164,6 +164,10 @@ class _Watching:
     @property
     def stopping(self) -> Stopped | Interrupted | None:
         return self._sink.stopping
+
+    @property
+    def straight(self) -> Straight | None:
+        return self._sink.straight
 
     def take(self, events: Sequence[Event]) -> None:
         for event in events:

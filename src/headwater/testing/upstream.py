@@ -11,6 +11,7 @@ from headwater.accumulate import Accumulator
 from headwater.clock import Clock
 from headwater.errors import UpstreamError
 from headwater.events import AttemptEnded, AttemptStarted, Event, Failed, Interrupted, Stopped, TextDelta
+from headwater.source import Straight
 from headwater.upstream.demo.steps import End, Send, Step
 from headwater.upstream.exchange import Exchange
 from headwater.upstream.played import PlayedExchange
@@ -70,6 +71,7 @@ class Heard:
 
     def __init__(self) -> None:
         self.fold = Accumulator()
+        self.straight: Straight | None = None
         self.events: list[Event] = []
         self.stopping: Stopped | Interrupted | None = None
         self.first = asyncio.Event()

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from headwater.clock import Clock
 from headwater.dialects.base import Decoder
 from headwater.errors import UpstreamError
-from headwater.events import AttemptEnded, DialectName, Event, Failed, Outcome, UsageReported
+from headwater.events import AttemptEnded, DialectName, Event, Failed, Outcome, TextDelta, UsageReported
 from headwater.judge import Rules, Transport
 from headwater.policy import StallLimits, StallWatch
 from headwater.source import Sink, emit
@@ -202,14 +202,21 @@ class Attempt:
         over = self._over
         if over is None or over.done():
             return
-        reader = self._reader
+        reader, sink = self._reader, self._sink
         try:
+            if (text := reader.plain(data)) is not None:
+                # Nearly every read there is, one by one.
+                if (straight := sink.straight) is not None:
+                    straight.write(b"%b%b%b" % (straight.before, text.encode(), straight.after))
+                else:
+                    sink.take([TextDelta(text)])
+                return
             if len(self._start) < _START_BYTES:
                 self._start += data[:_START_BYTES]
             if events := reader.feed(data):
                 if type(events[-1]) is not UsageReported:
                     self._last = events[-1]
-                self._sink.take(events)
+                sink.take(events)
             if reader.closed:
                 self._finish("clean")
         except Exception as error:

@@ -137,6 +137,9 @@ class ChatEncoder:
                 # For native followers: this dialect has no place for it.
                 return b""
 
+    def around_text(self) -> tuple[bytes, bytes] | None:
+        return (self._text_start + b'"', b'"' + _DELTA_END) if self._text_goes_on else None
+
     def _state(self, event: ProviderState) -> bytes:
         match event:
             case ProviderState(dialect="chat", data={"type": base.STOP} as data):

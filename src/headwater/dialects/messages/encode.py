@@ -90,6 +90,9 @@ class MessagesEncoder:
                 # For native followers: this dialect has no place for it.
                 return b""
 
+    def around_text(self) -> tuple[bytes, bytes] | None:
+        return (self._delta_start + b'"', b'"' + _DELTA_END) if self._open == "text" else None
+
     def _ending(self, outcome: Outcome) -> bytes:
         match outcome:
             case Completed(reason=reason) | Incomplete(reason=reason):

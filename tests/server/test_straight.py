@@ -1,0 +1,80 @@
+"""Plain text of a run that no store has goes from the upstream's read straight to the client: in the same words."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from headwater.events import DialectName
+from headwater.simulate import Answer, Pace
+from tests.server.house import DIALECTS, SAFETY_S, House, frames, open_house, texts
+
+pytestmark = pytest.mark.anyio
+
+PLAIN = [f" word{n}" for n in range(40)]
+ODD = [' "quoted"', " back\\slash", " new\nline", " ümläut", " 🌊", " tab\t", " </think>", " <", "&", " \x7f"]
+TEXT = "".join(PLAIN + ODD + PLAIN)
+
+
+def scripted(house: House) -> None:
+    house.simulator.script("odd", Answer(text=TEXT, pace=Pace(tokens_per_s=400)))
+
+
+def unrecorded(dialect: DialectName) -> dict[str, Any]:
+    return {"store": False} if dialect == "responses" else {}
+
+
+_OF_ITS_OWN = ("id", "item_id", "created", "created_at", "completed_at", "store")
+
+
+def alike(value: Any) -> Any:
+    """Without what differs between any two answers."""
+    if isinstance(value, list):
+        return [alike(one) for one in value]
+    if isinstance(value, dict):
+        return {name: alike(one) for name, one in value.items() if name not in _OF_ITS_OWN}
+    return value
+
+
+@pytest.mark.parametrize("upstream", DIALECTS)
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_it_says_what_a_recorded_run_says(dialect: DialectName, upstream: DialectName) -> None:
+    """C5. What is recorded never goes straight."""
+    async with open_house() as house:
+        scripted(house)
+        straight = await house.events(dialect, f"{upstream}/odd", **unrecorded(dialect))
+        recorded = await house.events(dialect, f"{upstream}/odd", on_disconnect="continue")
+        assert texts(dialect, straight) == TEXT
+        assert [(one.event, alike(one.data)) for one in straight] == [(one.event, alike(one.data)) for one in recorded]
+
+
+@pytest.mark.parametrize("dialect", ["chat", "messages"])
+async def test_it_is_in_use_while_words_flow_and_not_any_more_when_the_client_is_gone(dialect: DialectName) -> None:
+    """C41."""
+    async with open_house() as house:
+        house.simulator.script("long", Answer(text="word " * 4000, pace=Pace(tokens_per_s=200)))
+        line = await house.raw(dialect, "chat/long", stream=True)
+        head = await line.until(b"\r\n\r\n")
+        run_id = head.partition(b"x-run-id: ")[2].partition(b"\r\n")[0].decode()
+        live = house.services.runs.live(run_id)
+        assert live is not None
+        for _ in range(60):
+            await line.until(b"word")
+        assert live.straight is not None
+        assert live.log.last_seq < 20
+        line.reset()
+        await asyncio.wait({live.task}, timeout=SAFETY_S)
+        assert live.straight is None
+        assert live.run.outcome is not None
+        assert live.fold.text().startswith("word word word")
+
+
+@pytest.mark.parametrize("dialect", ["chat", "messages"])
+async def test_words_that_go_straight_are_no_silence(dialect: DialectName) -> None:
+    """C69: a heartbeat is for when nothing else comes."""
+    async with open_house(heartbeat_s=0.3) as house:
+        house.simulator.script("steady", Answer(text="word " * 300, pace=Pace(tokens_per_s=200)))
+        answer = await house.post(dialect, "chat/steady", stream=True)
+        assert texts(dialect, frames(answer.content)) == "word " * 300
+        assert b"keep-alive" not in answer.content
+        assert b"event: ping" not in answer.content
