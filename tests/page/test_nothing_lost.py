@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import BrowserContext, expect
+from playwright.sync_api import BrowserContext, Route, expect
 
 from tests.page.house import SAFETY_MS, House, Tab, tokens
 
@@ -102,6 +102,26 @@ def test_eight_tabs_at_once_all_get_every_word_and_requests_go_through(new_tab: 
     for one in tabs:
         expect(one.answer.locator(".ending")).to_contain_text("Stopped by you")
     assert len({one.text() for one in tabs}) == 1
+
+
+def test_what_could_not_be_fetched_is_fetched_again_without_another_hint(tab: Tab, house: House) -> None:
+    session_id = house.said("quick", "Hello")
+    tab.open(f"#/s/{session_id}")
+    expect(tab.answers).to_have_count(1)
+    here = re.compile(f"/api/sessions/{session_id}$")
+    lost: list[str] = []
+
+    def lose(route: Route) -> None:
+        lost.append(route.request.method)
+        route.abort()
+
+    tab.page.route(here, lose)
+    # Something is said elsewhere, and all that this tab hears of it is one hint.
+    run = house.post(f"/api/sessions/{session_id}/messages", {"content": "Go", "model": "slow"})["run"]
+    tab.until(lambda: "GET" in lost and "t9 " in house.get(f"/api/runs/{run['id']}")["text"])
+    tab.page.unroute(here)
+    expect(tab.answers).to_have_count(2)
+    tab.wait_for_words(20)
 
 
 def test_a_hidden_tab_lets_its_connection_go_and_comes_back_with_its_cursor(tab: Tab) -> None:

@@ -60,7 +60,8 @@ export async function ask<T>(
   if (json !== undefined) headers["content-type"] = "application/json";
   if (body) headers["content-type"] = body.type;
   if (key) headers["idempotency-key"] = key;
-  const init: RequestInit = { method, headers };
+  // Past the browser's cache: there, tabs that ask for the same wait for each other.
+  const init: RequestInit = { method, headers, cache: "no-store" };
   if (json !== undefined) init.body = JSON.stringify(json);
   if (body) init.body = body;
   if (signal) init.signal = signal;

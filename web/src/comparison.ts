@@ -4,7 +4,7 @@ import { batch, computed, type Signal, signal } from "@preact/signals";
 import { ApiError, api, newKey, type Saying } from "./api";
 import { isActive } from "./fold";
 import { OpenSession } from "./session";
-import { fail, follow, stayAwake, watch } from "./state";
+import { fail, failToFetch, follow, stayAwake, watch } from "./state";
 import type { Group } from "./wire";
 
 /** Several panes that end together are one fetch. */
@@ -69,7 +69,7 @@ export class Comparison {
       else this.loadSoon();
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) this.missing.value = true;
-      else if (!(error instanceof ApiError && error.unreachable)) fail(error);
+      else failToFetch(error);
     }
   }
 

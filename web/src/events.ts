@@ -38,6 +38,8 @@ export interface Surroundings {
 
 /** The server says something every 15 s at the least (server.heartbeat_s): twice that is silence. */
 const SILENCE_MS = 40_000;
+/** It begins to answer at once: what takes so long never arrived, or its answer never will. */
+const OPENING_MS = 10_000;
 /** Without a slot: so long it listens, and so long others may. */
 const TURN_MS = 400;
 const PAUSE_MS = 1000;
@@ -50,6 +52,8 @@ export class EventHub {
   private awake = true;
   private tries = 0;
   private heardAt = 0;
+  /** It is asked for, and nothing has come of it yet. */
+  private opening = false;
   private reopening = false;
 
   constructor(
@@ -99,7 +103,12 @@ export class EventHub {
 
   /** Called now and then: a connection on which nothing comes is dead, e.g. after sleep. */
   tick(): void {
-    if (this.state === "open" && this.around.now() - this.heardAt > SILENCE_MS) this.nudge();
+    const silentMs = this.around.now() - this.heardAt;
+    if (this.opening) {
+      if (silentMs <= OPENING_MS) return;
+      this.become("reconnecting");
+      this.nudge();
+    } else if (this.state === "open" && silentMs > SILENCE_MS) this.nudge();
   }
 
   private reopen(): void {
@@ -150,8 +159,11 @@ export class EventHub {
   private async listen(current: AbortController, brief: boolean): Promise<boolean> {
     if (this.state !== "open" && this.state !== "reconnecting") this.become("connecting");
     let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+    this.heardAt = this.around.now();
+    this.opening = true;
     try {
       const answer = await this.around.open(this.cursors.toString(), current.signal);
+      this.opening = false;
       if (!answer.ok || !answer.body) return true;
       this.tries = 0;
       this.heardAt = this.around.now();
@@ -175,6 +187,7 @@ export class EventHub {
     } catch {
       return true;
     } finally {
+      this.opening = false;
       void reader?.cancel().catch(() => {});
     }
   }
@@ -206,13 +219,15 @@ async function takeSlot(signal: AbortSignal): Promise<(() => void) | null> {
   if (!navigator.locks) return () => {};
   for (let n = 0; n < SLOTS && !signal.aborted; n++) {
     const release = await new Promise<(() => void) | null>((resolve) => {
-      void navigator.locks.request(`headwater-events-${n}`, { ifAvailable: true }, (lock) => {
+      const taken = navigator.locks.request(`headwater-events-${n}`, { ifAvailable: true }, (lock) => {
         if (!lock) {
           resolve(null);
           return undefined;
         }
         return new Promise<void>((letGo) => resolve(() => letGo()));
       });
+      // A browser that refuses them is one that has none.
+      taken.catch(() => resolve(() => {}));
     });
     if (release) return release;
   }
@@ -236,7 +251,11 @@ function sleep(ms: number, signal: AbortSignal): Promise<void> {
 
 export const browser: Surroundings = {
   open: (runs, signal) =>
-    fetch(`api/events${runs ? `?runs=${runs}` : ""}`, { signal, headers: { accept: "text/event-stream" } }),
+    fetch(`api/events${runs ? `?runs=${runs}` : ""}`, {
+      signal,
+      headers: { accept: "text/event-stream" },
+      cache: "no-store",
+    }),
   sleep,
   random: Math.random,
   now: () => performance.now(),

@@ -1,8 +1,8 @@
 /** Past comparisons, while somebody looks at them: fetched again whenever one was made, changed or deleted. */
 
 import { batch, signal } from "@preact/signals";
-import { ApiError, api } from "./api";
-import { fail, watch } from "./state";
+import { api } from "./api";
+import { fail, failToFetch, watch } from "./state";
 import type { GroupSummary } from "./wire";
 
 /** Null: not known yet. */
@@ -43,7 +43,7 @@ async function load(): Promise<void> {
       moreGroups.value = page.next;
     });
   } catch (error) {
-    if (!(error instanceof ApiError && error.unreachable)) fail(error);
+    failToFetch(error);
   }
 }
 

@@ -1,6 +1,7 @@
 /** Colours for code, loaded when a block of code is there, one language at a time: all at once hold up the page. */
 
 import type { HLJSApi, LanguageFn } from "highlight.js";
+import { whenIdle } from "./idle";
 
 /** More would hold up the page for longer than a frame or two. */
 export const MOST_CHARS = 20_000;
@@ -81,6 +82,7 @@ export async function highlighted(code: string, name: string): Promise<string | 
   const load = LOADS[language];
   if (!load || code.length > MOST_CHARS) return null;
   const hljs = await loaded(language, load);
+  await new Promise<void>(whenIdle);
   return hljs.highlight(code, { language, ignoreIllegals: true }).value;
 }
 

@@ -9,7 +9,7 @@
 import DOMPurify from "dompurify";
 import { Marked, type Tokens } from "marked";
 import remend from "remend";
-import { codeOf } from "./blocks";
+import { whenIdle } from "./idle";
 
 const PLAIN_TAGS = /^<\/?(?:b|i|em|strong|s|u|sub|sup|kbd|mark|small|br|hr|p|ul|ol|li)\s*\/?>$/i;
 const LINK = /^(?:https?:|mailto:|#)/i;
@@ -85,8 +85,16 @@ export function blockHtml(text: string, open: boolean): string {
   return DOMPurify.sanitize(marked.parse(whole, { async: false }), ALLOWED);
 }
 
-/** A fenced block, however much of it has come: no need to read it as Markdown. */
-export function fencedHtml(text: string): string {
-  const { language, code } = codeOf(text);
-  return DOMPurify.sanitize(codeHtml(code, language), ALLOWED);
+/** One of each kind. */
+const SAMPLES = [
+  "Some *words* and **more**, `code`, [a link](https://example.com) and <b>tags</b>.",
+  "## A head\n\n> a quote",
+  "1. one\n2. two\n   - three",
+  "| a | b |\n|---|--:|\n| c | d |",
+  "- in\n  ```py\n  code\n  ```",
+];
+
+/** Reads something of each kind while there is time: the first time takes ten times as long as any later one. */
+export function warmUp(): void {
+  for (const sample of SAMPLES) whenIdle(() => void blockHtml(sample, true));
 }

@@ -1,7 +1,7 @@
 /** What was going on at one moment of a run, and the last words that had come by then. Pure. */
 
 import type { Attempt, Timeline, Word } from "./timeline";
-import { clock } from "./when";
+import { clock, grouped } from "./when";
 
 export type Phase = "waiting" | "silent" | "coming" | "between" | "over";
 
@@ -48,7 +48,7 @@ export function readingOf(timeline: Timeline, at: number): Reading {
   const whats = {
     waiting: attempt ? `waiting for ${attempt.upstream}` : "not asked yet",
     silent: "silence",
-    coming: `about ${Math.round(rate).toLocaleString("en")} tokens/s`,
+    coming: `about ${grouped(Math.round(rate))} tokens/s`,
     between: timeline.tools.some((tool) => tool.runMs !== null && tool.runMs <= at && at < tool.toMs)
       ? "a tool runs"
       : "nothing is asked",

@@ -2,7 +2,7 @@
 
 import { type Signal, signal } from "@preact/signals";
 import { apply, type Fold, newFold } from "./fold";
-import { beforePaint } from "./frame";
+import { painter } from "./frame";
 import type { LogEvent } from "./wire";
 
 export class LiveRun {
@@ -33,7 +33,7 @@ export class LiveRun {
     apply(this.fold, event);
     // An ending is told at once: a hidden tab has no frames.
     if (event.type === "ended") this.bump();
-    else beforePaint(this.bump);
+    else painter.ask(this.bump);
   }
 }
 

@@ -4,7 +4,7 @@ import { batch, computed, type Signal, signal } from "@preact/signals";
 import { ApiError, api, newKey, type Saying } from "./api";
 import { isActive, type Row, rowsOf } from "./fold";
 import type { LiveRun } from "./runs";
-import { announcement, fail, follow, forget, live, refreshSoon, sessions, watch } from "./state";
+import { announcement, fail, failToFetch, follow, forget, live, refreshSoon, sessions, watch } from "./state";
 import type { Asked, Item, MessageItem, Multitask, Parameters, Part, Queue, SessionNow } from "./wire";
 
 /** Said, and not yet confirmed by the server. */
@@ -32,6 +32,13 @@ export class OpenSession {
   /** Grows with what is asked for here: whoever asks wants to see the answer. */
   readonly asked = signal(0);
   readonly rows = computed<Row[]>(() => rowsOf(this.items.value));
+  /** On its own: whoever asks is told when that changes, and not of every word. */
+  private readonly busy = computed<boolean>(() => {
+    const run = this.run.value;
+    if (!run) return this.info.value?.active_run_id != null;
+    void run.version.value;
+    return isActive(run.fold.status);
+  });
   /** Those that have ended here: they know more than what is stored, e.g. how long was thought. */
   private readonly ended = new Map<string, LiveRun>();
   private readonly sent: Signal<Pending | null> = signal(null);
@@ -72,10 +79,7 @@ export class OpenSession {
   }
 
   get isBusy(): boolean {
-    const run = this.run.value;
-    if (!run) return this.info.value?.active_run_id != null;
-    void run.version.value;
-    return isActive(run.fold.status);
+    return this.busy.value;
   }
 
   // -------------------------------------------------------------------- fetching
@@ -87,8 +91,7 @@ export class OpenSession {
       return this.loading;
     }
     this.loading = this.fetchAll();
-    await this.loading;
-    this.loading = null;
+    return this.loading;
   }
 
   /** Until nobody asked anew meanwhile: what was asked for later may not be in what was fetched first. */
@@ -97,6 +100,8 @@ export class OpenSession {
       this.again = false;
       await this.fetch();
     } while (this.again);
+    // At once: who asks after this is not to wait for what is over.
+    this.loading = null;
   }
 
   private async fetch(): Promise<void> {
@@ -113,7 +118,7 @@ export class OpenSession {
       else if (!this.closed) this.show(info, items, queue);
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) this.missing.value = true;
-      else if (!(error instanceof ApiError && error.unreachable)) fail(error);
+      else failToFetch(error);
     } finally {
       this.loaded.value = true;
     }

@@ -69,13 +69,28 @@ export const hub = new EventHub(
     onState(state) {
       connection.value = state;
     },
-    onOpen() {
-      refreshSoon();
-      for (const watcher of watchers) watcher.onReturn?.();
-    },
+    onOpen: fetchAnew,
   },
   browser,
 );
+
+function fetchAnew(): void {
+  refreshSoon();
+  if (!models.value.length) void loadModels();
+  for (const watcher of watchers) watcher.onReturn?.();
+}
+
+const AGAIN_MS = 1000;
+let again: ReturnType<typeof setTimeout> | undefined;
+
+/** Something could not be fetched: it is tried again, as no other hint may ever come of it. */
+function missed(): void {
+  again ??= setTimeout(() => {
+    again = undefined;
+    // Else it is fetched as the connection comes back.
+    if (connection.value === "open") fetchAnew();
+  }, AGAIN_MS);
+}
 
 /** Follows a run from its beginning: what was and what comes is folded by the same code. */
 export function follow(runId: string, model: string, sessionId: string | null) {
@@ -110,12 +125,12 @@ export async function loadModels(): Promise<void> {
   try {
     models.value = await api.models();
   } catch (error) {
-    fail(error);
+    failToFetch(error);
   }
 }
 
 let refreshing: Promise<void> | null = null;
-let again = false;
+let refreshAgain = false;
 let soon: ReturnType<typeof setTimeout> | undefined;
 
 /** Several hints are one refresh. */
@@ -126,14 +141,14 @@ export function refreshSoon(): void {
 
 export async function refresh(): Promise<void> {
   if (refreshing) {
-    again = true;
+    refreshAgain = true;
     return refreshing;
   }
   refreshing = fetchLists();
   await refreshing;
   refreshing = null;
-  if (again) {
-    again = false;
+  if (refreshAgain) {
+    refreshAgain = false;
     refreshSoon();
   }
 }
@@ -160,7 +175,7 @@ async function fetchLists(): Promise<void> {
       sessionsLoaded.value = true;
     });
   } catch (error) {
-    if (!(error instanceof ApiError && (error.unreachable || error.status === 401))) fail(error);
+    failToFetch(error);
   }
 }
 
@@ -211,6 +226,12 @@ export function say(text: string, kind: "error" | "plain" = "plain"): void {
 export function fail(error: unknown): void {
   if (error instanceof ApiError && error.status === 401) return;
   say(error instanceof Error ? error.message : String(error), "error");
+}
+
+/** Of what is shown: nobody has asked for it, and nobody is told of what mends itself. */
+export function failToFetch(error: unknown): void {
+  if (error instanceof ApiError && error.unreachable) missed();
+  else fail(error);
 }
 
 /** Opens a menu or dialog as far as Esc is concerned; call what is given back when it closes. */

@@ -4,6 +4,7 @@
  * A figure is the provider's, estimated by us, or unknown. What is unknown is never 0.
  */
 
+import { grouped } from "./when";
 import type { RunSummary, Usage } from "./wire";
 
 export type Sure = "provider" | "estimated" | "unknown";
@@ -39,7 +40,7 @@ function reported(usage: Usage | null | undefined, count: number | null | undefi
 
 export function tokensText({ count, sure }: Tokens): string {
   if (count === null) return "unknown";
-  return `${sure === "estimated" ? "~" : ""}${count.toLocaleString("en")}`;
+  return `${sure === "estimated" ? "~" : ""}${grouped(count)}`;
 }
 
 export function sureText(sure: Sure): string {
@@ -59,7 +60,7 @@ export function perSecond(tokens: Tokens, firstMs: number | null, lastMs: number
 }
 
 export function speedText(speed: number): string {
-  return speed < 10 ? speed.toFixed(1) : Math.round(speed).toLocaleString("en");
+  return speed < 10 ? speed.toFixed(1) : grouped(Math.round(speed));
 }
 
 export function msBetween(from: string | null | undefined, to: string | null | undefined): number | null {

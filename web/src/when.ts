@@ -41,8 +41,9 @@ export function duration(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-export function count(n: number): string {
-  return n.toLocaleString();
+/** `1,234`. By hand: what the browser has for it takes 30 ms the first time, which is as an answer ends. */
+export function grouped(n: number): string {
+  return String(n).replace(/\B(?=(?:\d{3})+$)/g, ",");
 }
 
 /** Always in seconds, so that one can be held against the other. */

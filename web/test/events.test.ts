@@ -11,6 +11,8 @@ class World implements Surroundings, Listener {
   opens = 0;
   slots = 1;
   failing = 0;
+  /** So many times nobody answers, for ever. */
+  hanging = 0;
   clock = 0;
   sleeps: { ms: number; wake(): void }[] = [];
   private streams: ReadableStreamDefaultController<Uint8Array>[] = [];
@@ -20,6 +22,10 @@ class World implements Surroundings, Listener {
     if (this.failing > 0) {
       this.failing--;
       return Promise.reject(new TypeError("no network"));
+    }
+    if (this.hanging > 0) {
+      this.hanging--;
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
     }
     const body = new ReadableStream<Uint8Array>({
       start: (stream) => {
@@ -159,6 +165,21 @@ test("a connection on which nothing comes is dead", async () => {
   hub.tick();
   await world.settled();
   expect(world.asked).toHaveLength(2);
+});
+
+test("one that is never answered is asked for again, also where there was one before", async () => {
+  const [world, hub] = await begun("a");
+  world.text("a", 0);
+  await world.settled();
+  world.hanging = 2;
+  hub.follow("b");
+  await world.settled();
+  for (world.clock of [5000, 11_000, 22_000]) {
+    hub.tick();
+    await world.settled();
+  }
+  expect(world.asked).toEqual(["a:-1", "a:0,b:-1", "a:0,b:-1", "a:0,b:-1"]);
+  expect(world.states).toEqual(["connecting", "open", "reconnecting", "open"]);
 });
 
 test("without a slot it listens for a moment, and lets others", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { byDay, dayOf, duration } from "../src/when";
+import { byDay, dayOf, duration, grouped } from "../src/when";
 
 const now = new Date(2026, 10, 16, 12);
 const at = (day: number, month = 10) => new Date(2026, month, day, 23, 59).toISOString();
@@ -31,4 +31,13 @@ test.each([
   [7_260_000, "2 h 1 min"],
 ])("%d ms is %s", (ms, said) => {
   expect(duration(ms)).toBe(said);
+});
+
+test.each([
+  [0, "0"],
+  [999, "999"],
+  [1234, "1,234"],
+  [12_345_678, "12,345,678"],
+])("%d is %s", (n, said) => {
+  expect(grouped(n)).toBe(said);
 });

@@ -4,6 +4,7 @@ import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { readingOf } from "../../reading";
 import { ticksOf, tickText } from "../../river";
 import type { Moment, Timeline } from "../../timeline";
+import { grouped } from "../../when";
 import { Icon } from "../Icon";
 import { type Drawing, drawingOf, PAD_PX } from "./drawing";
 import { Lanes } from "./Lanes";
@@ -183,7 +184,7 @@ function Legend({ timeline, drawing }: { timeline: Timeline; drawing: Drawing })
           silence
         </li>
       )}
-      {drawing.fastest > 0 && <li>widest: {Math.round(drawing.fastest).toLocaleString("en")} tokens/s</li>}
+      {drawing.fastest > 0 && <li>widest: {grouped(Math.round(drawing.fastest))} tokens/s</li>}
     </ul>
   );
 }

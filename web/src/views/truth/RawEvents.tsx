@@ -1,7 +1,7 @@
 /** The log itself, event by event, to read and to copy. Only the rows in sight are made: a log may have 20,000. */
 
 import { useMemo, useRef, useState } from "preact/hooks";
-import { clock } from "../../when";
+import { clock, grouped } from "../../when";
 import type { LogEvent } from "../../wire";
 import { Icon } from "../Icon";
 import { CopyButton } from "../Markdown";
@@ -26,7 +26,7 @@ export function RawEvents({ runId, events, count, show }: Props) {
     <details class="raw" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
         <Icon name="right" size={14} />
-        <span>{count.toLocaleString("en")} events</span>
+        <span>{grouped(count)} events</span>
       </summary>
       {open && <Events runId={runId} events={events} count={count} show={show} />}
     </details>

@@ -2,6 +2,7 @@
 
 import { readingOf, wordsBy } from "../../reading";
 import type { Timeline } from "../../timeline";
+import { grouped } from "../../when";
 
 export function Reading({ timeline, at }: { timeline: Timeline; at: number }) {
   const { time, what, tail, word } = readingOf(timeline, at);
@@ -11,7 +12,7 @@ export function Reading({ timeline, at }: { timeline: Timeline; at: number }) {
       <b>{time}</b>
       <span class="reading-what">{what}</span>
       <span class="reading-count">
-        {count.toLocaleString("en")} of {timeline.words.length.toLocaleString("en")}
+        {grouped(count)} of {grouped(timeline.words.length)}
       </span>
       <span class="reading-words">
         <span>
