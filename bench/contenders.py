@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -67,6 +68,14 @@ class Contender(Struct, frozen=True, kw_only=True):
         """Of the process, its threads and its children, to the nanosecond."""
         tasks = [task for pid in self._pids() for task in Path(f"/proc/{pid}/task").iterdir()]
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
+
+    def commits_s(self) -> float:
+        """How long it was busy with commits, by its own account; 0 for who has none."""
+        if not self.name.startswith("Headwater"):
+            return 0.0
+        told = urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=10).read().decode()
+        sums = (line for line in told.splitlines() if line.startswith("headwater_store_commit_seconds_sum "))
+        return float(next(sums).split()[1])
 
     def memory_kb(self) -> int:
         lines = [line for pid in self._pids() for line in Path(f"/proc/{pid}/status").read_text().splitlines()]

@@ -33,11 +33,13 @@ class Load(Struct, frozen=True):
     tokens: int
     tokens_per_s: float = 0
     """Of each stream; 0: as fast as it goes."""
+    ramp_ms: int = 0
+    """In so long all streams are opened, evenly."""
 
 
 # The one with the most streams comes first: memory is taken in a process that has not had as many before.
-OPEN = Load("1,000 streams × 15 tokens/s", 1_000, 1_000, 75, 15)
-PACED = Load("256 streams × 50 tokens/s", 256, 256, 200, 50)
+OPEN = Load("1,000 streams × 15 tokens/s", 1_000, 1_000, 150, 15, 4_000)
+PACED = Load("256 streams × 50 tokens/s", 256, 256, 200, 50, 1_000)
 ONE = Load("1 stream, as fast as it goes", 1, 60, 200)
 SATURATED = Load("32 streams, as fast as it goes", 32, 500, 200)
 WIDE = Load("256 streams, as fast as it goes", 256, 512, 200)
@@ -53,6 +55,8 @@ class Figures(Struct, frozen=True):
     first_ms_p99: float
     late_ms_p99: float
     kb_per_stream: float
+    commits: float
+    """Of the time, how much was spent on them."""
 
 
 class Peak(threading.Thread):
@@ -77,9 +81,9 @@ class Peak(threading.Thread):
 def measure(contender: Contender, load: Load) -> Figures:
     peak = Peak(contender)
     peak.start()
-    cpu_s = contender.cpu_s()
+    cpu_s, commits_s = contender.cpu_s(), contender.commits_s()
     found = run_clients(contender, load)
-    cpu_s = contender.cpu_s() - cpu_s
+    cpu_s, commits_s = contender.cpu_s() - cpu_s, contender.commits_s() - commits_s
     return Figures(
         cpu_s / found["tokens"] * 1e6,
         found["tokens"] / found["wall_s"],
@@ -87,6 +91,7 @@ def measure(contender: Contender, load: Load) -> Figures:
         found["first_ms_p99"],
         found["late_ms_p99"],
         peak.stop() / load.streams,
+        commits_s / found["wall_s"],
     )
 
 
@@ -101,7 +106,7 @@ def run_clients(contender: Contender, load: Load) -> dict[str, Any]:
         requests=requests,
         tokens=tokens,
         delay_us=round(1e6 / load.tokens_per_s) if paced else 0,
-        ramp_ms=1_000 if paced else 0,
+        ramp_ms=load.ramp_ms,
         more=contender.more,
         headers=contender.headers,
     )

@@ -83,6 +83,12 @@ def request_us(found: Found, name: str) -> float:
     return short - _SHORT_TOKENS * (long - short) / (_LONG_TOKENS - _SHORT_TOKENS)
 
 
+def on_top(found: Found, load: str) -> Held:
+    recorded = found[load][RECORDED]
+    what = f"recorded, on top, {load} ({recorded.tokens_per_s:,.0f} tokens/s in all)"
+    return Held(what, recorded.us_per_token - found[load][OURS].us_per_token, 10, "µs a token")
+
+
 def budgets(found: Found) -> str:
     ours = {load: figures[OURS] for load, figures in found.items()}
     direct = {load: figures[DIRECT] for load, figures in found.items()}
@@ -96,7 +102,9 @@ def budgets(found: Found) -> str:
     many = ours[PACED].first_ms_p99 - direct[PACED].first_ms_p99
     held += [
         Held("a request, unrecorded, without its tokens", request_us(found, OURS), 250, "µs"),
-        Held("recorded, on top, at 15,000 tokens/s", recorded.us_per_token - ours[OPEN].us_per_token, 10, "µs a token"),
+        on_top(found, SATURATED),
+        on_top(found, OPEN),
+        Held("recorded, commits, 256 streams × 50 tokens/s", found[PACED][RECORDED].commits * 100, 15, "% of a core"),
         Held("first token, added, 1 stream, p50", one, 1, "ms"),
         Held("first token, added, 256 streams, p99", many, 25, "ms"),
         Held("1,000 open streams, unrecorded", ours[OPEN].kb_per_stream, 60, "kB a stream"),

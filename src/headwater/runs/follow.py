@@ -121,7 +121,8 @@ class Follower:
             self.cursor = max(self.cursor, live.log.first_seq - 1)
         entries = live.log.after(self.cursor)
         if entries:
-            self._advance(entries)
+            self.cursor = entries[-1].seq
+            self.ended = type(entries[-1].event) is RunEnded
             if not live.run.recorded:
                 live.log.forget(self.cursor)
         elif live.run.outcome is not None and self.cursor >= live.log.last_seq:
@@ -150,16 +151,13 @@ class Follower:
         lines = [line for batch in found.batches for line in batch.after(self.cursor)]
         entries = [decode_entry(line) for line in lines]
         if entries:
-            self._advance(entries)
+            self.cursor = entries[-1].seq
+            self.ended = type(entries[-1].event) is RunEnded
         elif found.run.outcome is not None:
             self.ended = True
         elif self._closing:
             raise ClosingError(self.run_id)
         return entries
-
-    def _advance(self, entries: Sequence[Entry]) -> None:
-        self.cursor = entries[-1].seq
-        self.ended = type(entries[-1].event) is RunEnded
 
     def _attach(self) -> None:
         """Listen where the news is: at the live run if this worker has it, else at the store."""
@@ -178,7 +176,8 @@ class Follower:
             self._unwatch = self._store.watch_run(self.run_id, self._on_news)
         else:
             self._live = live
-            self._unwatch = live.watch(self._on_news)
+            # Whoever is told by callback waits for nothing here.
+            self._unwatch = live.watch(self._told or self._on_news)
 
     def _on_news(self) -> None:
         self._news = True

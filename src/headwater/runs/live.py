@@ -114,17 +114,19 @@ class LiveRun:
             except Exception as error:
                 report(self._pour, error)
             return
-        self.log.append(events, (self._clock.now_s() - self._zero_s) * 1000)
+        t_ms = (self._clock.now_s() - self._zero_s) * 1000
         if self.run.recorded:
-            self._hand_over()
+            in_order = self._handed_seq == self.log.last_seq
+            lines = self.log.write(events, t_ms)
+            self._hand_over(lines if in_order else self.log.lines(self._handed_seq))
         else:
+            self.log.append(events, t_ms)
             self.log.show(self.log.last_seq)
             self._tell()
 
-    def _hand_over(self) -> None:
-        batch = Batch(self.run.id, self._handed_seq + 1, self.log.lines(self._handed_seq))
+    def _hand_over(self, lines: Sequence[bytes]) -> None:
         try:
-            self._store.append(batch, self._committed)
+            self._store.append(Batch(self.run.id, self._handed_seq + 1, lines), self._committed)
         except StoreError as trouble:
             self._refused(trouble)
         else:

@@ -179,7 +179,7 @@ class Stream:
             self._reading = True
             self._wake()
         else:
-            self._show([entry.event for entry in entries])
+            self._show([entries[0].event] if len(entries) == 1 else [entry.event for entry in entries])
 
     def _show(self, events: Sequence[Event]) -> None:
         if self._ended or self._gone or not events:
