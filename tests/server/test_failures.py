@@ -157,7 +157,7 @@ async def test_no_sdk_reports_success(client: Callable[[House, str], Awaitable[o
         await asyncio.gather(*(fails(upstream, name) for upstream, name in asked))
         # And none was tried again by the SDK: that would be billed, and be another run.
         await eventually(lambda: house.services.runs.running() == 0)
-        told = Told(house.services.metrics.text().decode())
+        told = Told(house.services.metrics_text().decode())
         assert told.value("headwater_runs_total") == told.value("headwater_runs_total", outcome="failed") == len(asked)
 
 

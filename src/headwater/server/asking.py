@@ -12,7 +12,7 @@ from headwater.errors import CallerError
 from headwater.events import Completed, DialectName, Incomplete
 from headwater.lifecycle import RunState
 from headwater.records import Run
-from headwater.runs.live import LiveRun
+from headwater.runs.live import LiveRun, MakeSource
 from headwater.server.callers import Caller
 from headwater.server.guard import check_runs
 from headwater.server.refusals import Refusal
@@ -58,10 +58,14 @@ async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask
     )
     head = Head(run.id, int(now), name, ask.echo)
     if model is None or run.recorded:
-        return Begun(await _start(services, run, ask), head, None)
+        return Begun(await _start(services, run, ask, model), head, None)
     run = replace(run, state=RunState.RUNNING, started_at=now, worker_id=services.store.worker_id)
-    make_source = services.traced(lambda run: services.answers.asking(run, ask.request, model))
-    return Begun(run, head, services.runs.start_unrecorded(run, make_source))
+    return Begun(run, head, services.runs.start_unrecorded(run, _asking(services, ask, model)))
+
+
+def _asking(services: Services, ask: Ask, model: Model) -> MakeSource:
+    """What the run will ask is at hand, and so is who answers: no store need be read for it."""
+    return services.traced(lambda run: services.answers.asking(run, ask.request, model))
 
 
 def is_recorded(ask: Ask) -> bool:
@@ -82,12 +86,14 @@ async def _model(services: Services, caller: Caller, asked: str | None) -> tuple
     return name, services.upstreams.of(await catalog.resolve(name, now_s))
 
 
-async def _start(services: Services, run: Run, ask: Ask) -> Run:
+async def _start(services: Services, run: Run, ask: Ask, model: Model | None) -> Run:
     if run.session_id is None:
         start = Start(run=run, request=ask.request, echo=ask.echo)
+        make_source = None if model is None else _asking(services, ask, model)
     else:
         start = replace(services.sessions.said(run, ask.request, create_session=True), echo=ask.echo)
-    match await services.runs.start(start):
+        make_source = None
+    match await services.runs.start(start, make_source):
         case Started(run=started):
             return started
         case Busy(active=active):
