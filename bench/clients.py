@@ -58,7 +58,8 @@ class Client(asyncio.Protocol):
         received = self._received
         assert received is not None
         received += data
-        if not self._first_s and b"content" in received:
+        # Not the header of that name.
+        if not self._first_s and b'"content"' in received:
             self._first_s = time.perf_counter()
             self._load.first_s.append(self._first_s - self._asked_s)
         # The end of a body in chunks, or, of an answer that came whole, of the stream itself.

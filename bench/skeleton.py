@@ -96,16 +96,20 @@ class Stream:
 class ChatStream(Stream):
     """Every event decoded, accumulated, judged at the end, and encoded again."""
 
-    __slots__ = ("_encode", "_feed", "_reader")
+    __slots__ = ("_around", "_encoder", "_feed", "_reader")
 
     def __init__(self, outlet: Outlet, head: Head) -> None:
         super().__init__(outlet)
         self._reader = TurnReader(chat.decoder("call"), Accumulator())
         self._feed = self._reader.feed
-        self._encode = chat.encoder(head, include_usage=False, style="error").encode
+        self._encoder = chat.encoder(head, include_usage=False, style="error")
+        self._around: tuple[bytes, bytes] | None = None
+        """What is to stand around a plain text."""
 
     def on_body(self, data: bytes) -> None:
-        if events := self._feed(data):
+        if (around := self._around) is not None and (text := self._reader.plain(data)) is not None:
+            self._write(b"%b%b%b" % (around[0], text.encode(), around[1]))
+        elif events := self._feed(data):
             self.show(events)
 
     def on_end(self, ending: Ending, rest: bytes) -> None:
@@ -114,11 +118,12 @@ class ChatStream(Stream):
         self.show([*events, *end.events, RunEnded(end.outcome)])
 
     def show(self, events: list[Event]) -> None:
-        body = b"".join(map(self._encode, events))
+        body = b"".join(map(self._encoder.encode, events))
         if type(events[-1]) is RunEnded:
             self.finish(body)
         elif body:
             self._write(body)
+            self._around = self._encoder.around_text()
 
 
 class RecordedStream(ChatStream):
@@ -130,6 +135,10 @@ class RecordedStream(ChatStream):
         super().__init__(outlet, head)
         self._log = Log(head.run_id, super().show)
         self._committer = committer
+
+    def on_body(self, data: bytes) -> None:
+        if events := self._feed(data):
+            self.show(events)
 
     def show(self, events: list[Event]) -> None:
         if self._log.append(events, time.perf_counter()):

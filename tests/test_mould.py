@@ -45,30 +45,44 @@ def read(
     return TurnEnd(events + end.events, end.outcome), accumulator.text(), reader.activity
 
 
+def mould(
+    limit_bytes: int, around: Around = Around(BEFORE, AFTER), name: bytes = b"", *, room_bytes: int = 10**6
+) -> Mould:
+    return Mould(around, limit_bytes, name, room_bytes=room_bytes, keep=str)
+
+
 def by_bytes(pieces: list[bytes]) -> list[bytes]:
     return [bytes([byte]) for piece in pieces for byte in piece]
 
 
 @pytest.mark.parametrize("text", ["river", " the", "Grüße", "河", "🙂", "{[,:]}", "data: ", "a b"])
 def test_plain_text_is_read(text: str) -> None:
-    assert Mould(Around(BEFORE, AFTER), 1000).text(b"data: " + BEFORE + text.encode() + AFTER + b"\n\n") == text
+    assert mould(1000).take(b"data: " + BEFORE + text.encode() + AFTER + b"\n\n") == text
 
 
 @pytest.mark.parametrize(
     "raw", [b"", b"\\n", b'","x":"', b"\n", b"\r", b"\\u0041", b"\xff", b"\xe6\xb2", b'"}}]}\n\ndata: {"choices":[]}']
 )
 def test_anything_unusual_is_left_to_the_decoder(raw: bytes) -> None:
-    assert Mould(Around(BEFORE, AFTER), 1000).text(b"data: " + BEFORE + raw + AFTER + b"\n\n") is None
+    assert mould(1000).take(b"data: " + BEFORE + raw + AFTER + b"\n\n") is None
 
 
 def test_start_and_end_may_not_overlap() -> None:
-    assert Mould(Around(b'"', b'"'), 1000).text(b'data: "\n\n') is None
+    assert mould(1000, Around(b'"', b'"')).take(b'data: "\n\n') is None
 
 
 def test_a_frame_past_the_limit_is_left_to_the_decoder() -> None:
     data = b"data: " + BEFORE + b"x" * 100 + AFTER + b"\n\n"
-    assert Mould(Around(BEFORE, AFTER), len(data)).text(data) == "x" * 100
-    assert Mould(Around(BEFORE, AFTER), len(data) - 1).text(data) is None
+    assert mould(len(data)).take(data) == "x" * 100
+    assert mould(len(data) - 1).take(data) is None
+
+
+def test_what_is_taken_is_kept_and_counted_as_far_as_there_is_room() -> None:
+    data = b"data: " + BEFORE + b"word" + AFTER + b"\n\n"
+    kept: list[str] = []
+    taking = Mould(Around(BEFORE, AFTER), 1000, room_bytes=2 * len(data) + 1, keep=kept.append)
+    assert [taking.take(data) for _ in range(3)] == ["word", "word", None]
+    assert (taking.count, taking.room, kept) == (2, 1, ["word", "word"])
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.name)

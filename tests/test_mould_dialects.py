@@ -11,10 +11,10 @@ from headwater.accumulate import Accumulator
 from headwater.dialects import DIALECTS
 from headwater.dialects.base import Decoder, Head
 from headwater.events import Completed, DialectName, ReasoningDelta, RunEnded, TextDelta
-from headwater.mould import Around, Mould
+from headwater.mould import Around
 from headwater.sse import Frame
 from headwater.turn import TurnEnd, TurnReader
-from tests.test_mould import by_bytes
+from tests.test_mould import by_bytes, mould
 
 NAMED: list[DialectName] = ["messages", "responses"]
 EARLIER = "abcdefghijklmnopqrst"
@@ -143,11 +143,11 @@ def test_responses_are_read_one_frame_a_read_as_byte_by_byte(pieces: list[bytes]
 
 
 def test_a_number_that_counts_the_frames_may_be_any_that_json_has() -> None:
-    mould = Mould(Around(b'{"sequence_number":7,"delta":"', b'"}'), 1000, b"event: x\n")
+    numbered = mould(1000, Around(b'{"sequence_number":7,"delta":"', b'"}'), b"event: x\n")
     known = b'event: x\ndata: {"sequence_number":%b,"delta":"a"}\n\n'
-    assert [mould.text(known % number) for number in (b"8", b"0", b"1234567")] == ["a"] * 3
-    assert [mould.text(known % number) for number in (b"-1", b"07", b"1.5", b'"8"', b"", b"8 ")] == [None] * 6
-    assert mould.text(b'data: {"sequence_number":8,"delta":"a"}\n\n') is None
+    assert [numbered.take(known % number) for number in (b"8", b"0", b"1234567")] == ["a"] * 3
+    assert [numbered.take(known % number) for number in (b"-1", b"07", b"1.5", b'"8"', b"", b"8 ")] == [None] * 6
+    assert numbered.take(b'data: {"sequence_number":8,"delta":"a"}\n\n') is None
 
 
 def test_what_was_known_at_a_glance_is_not_repeated_by_the_whole_text() -> None:

@@ -33,11 +33,37 @@ def split(data: bytes, field: bytes) -> tuple[bytes, bytes]:
 class Mould:
     """The start and the end of a read that is one plain frame."""
 
-    __slots__ = ("_end", "_end_bytes", "_limit", "_numbered", "_start", "_start_bytes", "said")
+    __slots__ = (
+        "_end",
+        "_end_bytes",
+        "_keep",
+        "_limit",
+        "_numbered",
+        "_said",
+        "_start",
+        "_start_bytes",
+        "count",
+        "room",
+    )
 
-    def __init__(self, around: Around, limit_bytes: int, name: bytes = b"") -> None:
-        """`name`: the line that stands before the data, if one does. How long a frame may be."""
-        self.said = around.said
+    def __init__(
+        self,
+        around: Around,
+        limit_bytes: int,
+        name: bytes = b"",
+        *,
+        room_bytes: int,
+        keep: Callable[[str], object],
+    ) -> None:
+        """How long a frame may be, and all of them. `name`: the line that stands before the data, if one does.
+
+        `keep` is told of every text.
+        """
+        self._said = around.said
+        self._keep = keep
+        self.room = room_bytes
+        self.count = 0
+        """Of what was taken."""
         start = name + b"data: " + around.before
         self._numbered: bytes | None = None
         """What follows a number that counts the frames; the start is what comes before that."""
@@ -49,9 +75,11 @@ class Mould:
         self._end_bytes = len(self._end)
         self._limit = limit_bytes
 
-    def text(self, data: bytes) -> str | None:
+    def take(self, data: bytes) -> str | None:
         """What the read says, if it is such a frame, and its text a JSON string that stands for itself."""
-        if not (data.startswith(self._start) and data.endswith(self._end)) or len(data) > self._limit:
+        # In one piece: between two tokens a process sleeps, and to fetch a function again costs more than to run it.
+        size = len(data)
+        if not (data.startswith(self._start) and data.endswith(self._end)) or size > self._limit or size > self.room:
             return None
         start = self._start_bytes
         if self._numbered is not None:
@@ -63,5 +91,12 @@ class Mould:
             text = data[start : -self._end_bytes].decode()
         except UnicodeDecodeError:
             return None
-        # Escapes, control characters and no text at all are the decoder's.
-        return text if text and text.isprintable() and '"' not in text and "\\" not in text else None
+        if not text or not text.isprintable() or '"' in text or "\\" in text:
+            # Escapes, control characters and no text at all are the decoder's.
+            return None
+        self.room -= size
+        self.count += 1
+        if self._said is not None:
+            self._said(text)
+        self._keep(text)
+        return text

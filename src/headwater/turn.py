@@ -37,12 +37,12 @@ class TurnReader:
 
     __slots__ = (
         "_accumulator",
+        "_activity",
         "_body",
         "_decoder",
         "_evidence",
         "_frame_limit",
         "_frames",
-        "_keep",
         "_learned",
         "_limit",
         "_mould",
@@ -51,8 +51,8 @@ class TurnReader:
         "_streaming",
         "_text_flows",
         "_think",
-        "activity",
         "closed",
+        "plain",
     )
 
     def __init__(
@@ -82,11 +82,13 @@ class TurnReader:
         """An answer that is no event stream; the decoder may know what to make of it."""
         self._mould: Mould | None = None
         """What the next read may be like, as long as a token of that kind would change nothing but the text."""
-        self._keep: Callable[[str], object] = str
-        """Where its text goes in the accumulator; nothing before one is learned."""
         self._learned = 0
-        self.activity = 0
-        """Counts the frames (C7). Keep-alives are none."""
+        self.plain: Callable[[bytes], str | None] = _unknown
+        """The text of a read that is a token like the last, already accumulated: it stands for itself in JSON.
+
+        None: it is to be fed. To be asked for each: it changes with what is fed.
+        """
+        self._activity = 0
         self.closed = False
         """Nothing that the upstream may still send can matter: stop reading."""
 
@@ -95,25 +97,18 @@ class TurnReader:
         text = self.plain(data)
         return self._feed_any(data) if text is None else [TextDelta(text)]
 
-    def plain(self, data: bytes) -> str | None:
-        """The text of a read that is one token like the last, already accumulated: it stands for itself in JSON.
-
-        None: it is to be fed.
-        """
-        mould = self._mould
-        if mould is None or len(data) > self._room or (text := mould.text(data)) is None:
-            return None
-        self._room -= len(data)
-        self.activity += 1
-        if mould.said is not None:
-            mould.said(text)
-        self._keep(text)
-        return text
+    @property
+    def activity(self) -> int:
+        """Counts the frames (C7). Keep-alives are none."""
+        return self._activity if self._mould is None else self._activity + self._mould.count
 
     def _feed_any(self, data: bytes) -> list[Event]:
-        # In one piece: between two tokens a process sleeps, and to fetch a function again costs more than to run it.
+        # In one piece, as `Mould.take` is.
+        if self._mould is not None:
+            self._activity += self._mould.count
+            self._room = self._mould.room
+            self._mould, self.plain = None, _unknown
         self._room -= len(data)
-        self._mould = None
         if not self._streaming or self._room < 0:
             data = self._streamed(data)
         out: list[Event] = []
@@ -122,7 +117,7 @@ class TurnReader:
         for frame in frames:
             if frame.event in KEEP_ALIVES:
                 continue
-            self.activity += 1
+            self._activity += 1
             try:
                 if len(frame.data) > SHALLOW_BYTES:
                     _check_depth(frame.data)
@@ -150,8 +145,9 @@ class TurnReader:
             self._learned += 1
             around = self._decoder.around_text(frame.data)
             if around is not None:
-                self._mould = Mould(around, self._frame_limit, name)
-                self._keep = self._accumulator.growing_text()
+                keep = self._accumulator.growing_text()
+                self._mould = Mould(around, self._frame_limit, name, room_bytes=self._room, keep=keep)
+                self.plain = self._mould.take
 
     def _streamed(self, data: bytes) -> bytes:
         """What of it belongs to an event stream: asked at the beginning, after the end, and past the limit."""
@@ -163,7 +159,7 @@ class TurnReader:
         if self._body is None:
             return fitting
         self._body += fitting
-        self.activity += 1
+        self._activity += 1
         return b""
 
     def _give_up(self) -> None:
@@ -223,6 +219,10 @@ class TurnReader:
         for event in events:
             self._accumulator.apply(event)
         return events
+
+
+def _unknown(data: bytes) -> None:
+    """Nothing was learned of the last one."""
 
 
 def _check_depth(data: bytes) -> None:

@@ -1,12 +1,15 @@
 """Whoever looks on is told of each run once, when its end is kept, and of nothing else."""
 
+import asyncio
+
 import pytest
+from msgspec.structs import replace
 
 from headwater.clock import SystemClock
 from headwater.events import Completed, Interrupted, Outcome, Stopped
 from headwater.records import Run
 from headwater.runs.live import Habits
-from headwater.runs.observing import CURRENT, All
+from headwater.runs.observing import CURRENT, All, Later
 from headwater.runs.service import Runs
 from headwater.store.results import Queued, Start, Started
 from tests.runs.puppets import OWNER, MakeStore, Puppet, Stage, new_id, stage
@@ -56,6 +59,23 @@ async def test_each_ending_is_told_once(make_store: MakeStore) -> None:
         assert (first.ended_so, second.ended_so) == (told, told)
         assert first.found == []
         assert staged.runs.running() == 0
+
+
+async def test_who_may_be_told_later_is_told_of_all_in_their_order() -> None:
+    noting = Noting()
+    later = Later(noting, after_s=0.001)
+    runs = [Run(id=f"run_{n}", owner=OWNER, model="m", created_at=1.0, outcome=Completed()) for n in range(3)]
+    later.ended(runs[0], None)
+    later.ended(runs[1], 0.5)
+    assert noting.ended_so == []
+    later.tell()
+    assert noting.ended_so == [(Completed(), False), (Completed(), True)]
+    later.tell()
+    later.ended(runs[2], None)
+    while len(noting.ended_so) < 3:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    later.recovered(replace(runs[0], outcome=Interrupted("crash")))
+    assert (len(noting.ended_so), noting.found) == (3, ["run_0"])
 
 
 async def test_what_a_dead_worker_left_is_told_by_who_finds_it(make_store: MakeStore) -> None:

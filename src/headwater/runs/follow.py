@@ -24,6 +24,9 @@ class Finder(Protocol):
 
     def live(self, run_id: str) -> LiveRun | None: ...
 
+    def left(self, follower: "Follower") -> None:
+        """It has left."""
+
 
 class GoneError(StoreError):
     """There is no such log: it was deleted, or dropped after its time."""
@@ -68,6 +71,7 @@ class Follower:
 
     def leave(self) -> None:
         live = self._live
+        self._finder.left(self)
         self._detach()
         # It and whom it tells, it and what it reads would hold each other until the next garbage collection.
         self._told = None
@@ -99,7 +103,8 @@ class Follower:
 
         Raises the store's trouble, if it has any: an error that is no ending.
         """
-        self._attach()
+        if self._live is None or self._live.lost:
+            self._attach()
         live = self._live
         if live is None:
             return None

@@ -3,6 +3,7 @@
 Told once a run, never once a token. An observer changes nothing: what it raises is the event loop's to report.
 """
 
+import asyncio
 from contextvars import ContextVar
 from typing import Final, Protocol
 
@@ -44,6 +45,36 @@ class All:
     def recovered(self, run: Run) -> None:
         for observer in self._observers:
             observer.recovered(run)
+
+
+class Later:
+    """Tells another one a moment later, of all that ended in between.
+
+    Run by run, all that is to be done for each is cold again: 150 µs a run instead of 40, at 250 runs a second.
+    """
+
+    def __init__(self, observer: Observer, after_s: float = 0.1) -> None:
+        self._observer = observer
+        self._after_s = after_s
+        self._ended: list[tuple[Run, float | None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def ended(self, run: Run, stopped_in_s: float | None) -> None:
+        self._ended.append((run, stopped_in_s))
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._after_s, self.tell)
+
+    def recovered(self, run: Run) -> None:
+        self._observer.recovered(run)
+
+    def tell(self) -> None:
+        """Now: somebody asks, or it is the end."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        told, self._ended = self._ended, []
+        for run, stopped_in_s in told:
+            self._observer.ended(run, stopped_in_s)
 
 
 class Nobody:

@@ -8,7 +8,6 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, Literal, TypeVar
-from weakref import WeakSet
 
 from msgspec.structs import replace
 
@@ -54,7 +53,7 @@ class Runs:
         """Running and ours by the store's account, with nobody here who has them; as of the last look."""
         self._unwatch = self._store.watch_orders(self._on_order)
         self._draining = self._closed = False
-        self._followers: WeakSet[Follower] = WeakSet()
+        self._followers: set[Follower] = set()
         self.fenced = asyncio.Event()
         """Another worker has declared this one dead: nothing can be kept here any more."""
 
@@ -187,6 +186,9 @@ class Runs:
         if self._closed:
             follower.close()
         return follower
+
+    def left(self, follower: Follower) -> None:
+        self._followers.discard(follower)
 
     def follow_many(self, owner: str | None, cursors: Mapping[str, int]) -> ManyFollower:
         return ManyFollower([self.follower(owner, run_id, after) for run_id, after in cursors.items()])

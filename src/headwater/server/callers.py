@@ -33,7 +33,7 @@ class Caller(Struct, frozen=True, kw_only=True):
     """Of their owner, on this worker."""
 
     def may_ask(self, model: str) -> bool:
-        return any(fnmatchcase(model, pattern) for pattern in self.models)
+        return "*" in self.models or any(fnmatchcase(model, pattern) for pattern in self.models)
 
     @property
     def is_admin(self) -> bool:

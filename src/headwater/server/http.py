@@ -55,7 +55,11 @@ def _too_large(limit_bytes: int) -> Refusal:
 
 def header(scope: Scope, name: bytes) -> str | None:
     """`name` in lower case. The first, if there are several."""
-    return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), None)
+    for key, value in scope["headers"]:
+        if key == name:
+            found: str = value.decode("latin-1")
+            return found
+    return None
 
 
 async def send_whole(send: Send, whole: Whole, *headers: tuple[bytes, bytes]) -> None:

@@ -32,6 +32,7 @@ class RunLog:
         if _log.isEnabledFor(level):
             # By hand: to look up the line of code that says so takes a third of it all.
             record = logging.LogRecord(_log.name, level, "", 0, "run ended", (), None)
+            record.created = run.ended_at or record.created
             record.__dict__.update(_facts(run))
             _log.handle(record)
 

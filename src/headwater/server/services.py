@@ -14,7 +14,7 @@ from headwater.config.settings import Settings
 from headwater.events import make_id
 from headwater.runs.answers import Answers
 from headwater.runs.live import Habits, MakeSource
-from headwater.runs.observing import All
+from headwater.runs.observing import All, Later
 from headwater.runs.service import Runs
 from headwater.runs.unfollowed import Patience
 from headwater.server.logs import RunLog
@@ -53,6 +53,7 @@ class Services:
         """Around whatever a run is begun with."""
         self._retiring: set[asyncio.Task[None]] = set()
         self.metrics = Metrics()
+        self._observer = Later(All(self.metrics, RunLog()))
         store.watch_commits(self.metrics.committed)
         kept = settings.store
         self.runs = Runs(
@@ -61,7 +62,7 @@ class Services:
                 clock=clock,
                 make_id=self.make_id,
                 tail_bytes=kept.tail_bytes,
-                observer=All(self.metrics, RunLog()),
+                observer=self._observer,
             ),
             self.traced(self.answers),
             Patience(
@@ -103,6 +104,7 @@ class Services:
     async def close(self, drain_s: float = 0.0) -> None:
         self.accepting = False
         await self.runs.close(drain_s)
+        self._observer.tell()
         await self.sweep.close()
         await asyncio.gather(*self._retiring)
         await self.agents.close()
@@ -126,6 +128,11 @@ class Services:
         await self.runs.settle()
         await old_agents.close()
         await old.close()
+
+    def metrics_text(self) -> bytes:
+        """All that is to be told up to now."""
+        self._observer.tell()
+        return self.metrics.text()
 
     def make_id(self, prefix: str) -> str:
         return make_id(prefix, int(self.clock.unix_s() * 1000), os.urandom(10))

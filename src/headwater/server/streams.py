@@ -128,7 +128,8 @@ class Stream:
             await self._send_head(send)
             rest, self._rest, self._flowing = self._rest, b"", True
             self._outlet.write(rest)
-        self._go_straight()
+        if self._live is not None:
+            self._go_straight(self._live)
 
     async def _end(self, send: Send) -> None:
         with self._outlet.together():
@@ -191,13 +192,13 @@ class Stream:
         elif body:
             self._rest += body
             self._wake()
-        self._go_straight()
+        if self._flowing and self._live is not None:
+            self._go_straight(self._live)
 
-    def _go_straight(self) -> None:
+    def _go_straight(self, live: LiveRun) -> None:
         """As long as nothing but a text comes, a run that no store has need not come by here."""
-        if self._live is not None and self._flowing:
-            around = None if self._ended or self._gone else self._answer.around_text()
-            self._live.straight = around and Straight(*around, self._outlet.write)
+        around = None if self._ended or self._gone else self._answer.around_text()
+        live.straight = None if around is None else Straight(*around, self._outlet.write)
 
     def _break_off(self) -> None:
         """The store can't say how it goes on, and the client should not wait for it to."""
@@ -225,7 +226,8 @@ class Stream:
 
     def on_gone(self) -> None:
         self._gone = True
-        self._go_straight()
+        if self._live is not None:
+            self._live.straight = None
         self._told_gone()
         self._wake()
 

@@ -21,6 +21,11 @@ _NO_ROUTE: Final = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, 
 
 async def dial(peers: Sequence[Peer], stagger_s: float = STAGGER_S) -> socket.socket:
     """A connected socket. Raises `OSError`; whatever ends it, no other socket is left open."""
+    if len(peers) == 1:
+        result = await _try(peers[0])
+        if isinstance(result, OSError):
+            raise result
+        return result
     left = in_turns(peers)
     tasks: set[asyncio.Task[socket.socket | OSError]] = set()
     errors: list[OSError] = []

@@ -8,7 +8,7 @@ from headwater.server.native.endpoint import Call, Endpoint, Nothing, Reply, end
 
 async def metrics(call: Call, query: Nothing) -> Reply:
     call.services.metrics.going_on(call.services.runs.running())
-    return Reply(call.services.metrics.text(), media_type=CONTENT_TYPE)
+    return Reply(call.services.metrics_text(), media_type=CONTENT_TYPE)
 
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
