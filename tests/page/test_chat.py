@@ -97,7 +97,7 @@ def test_before_the_first_word_there_are_three_things_to_try(tab: Tab) -> None:
     tries = tab.page.locator(".tries button")
     expect(tries).to_have_count(3)
     for n, (model, prompt) in enumerate(
-        [("demo/story", "the story of a river"), ("demo/think", "Think aloud"), ("demo/flaky", "cut after 20")]
+        [("demo/story", "the story of a river"), ("demo/story", "another river"), ("demo/flaky", "cut after 20")]
     ):
         tries.nth(n).click()
         expect(tab.message).to_have_value(re.compile(prompt))

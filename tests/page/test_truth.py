@@ -151,6 +151,13 @@ def test_a_stall_is_told_as_the_silence_that_it_was(tab: Tab) -> None:
     expect(panel.locator(".reading-what")).to_have_text(re.compile("tokens/s|silence"))
 
 
+def test_an_answer_without_a_word_can_be_looked_into_too(tab: Tab) -> None:
+    tab.ask("Please refuse.", "demo/flaky")
+    panel = truth(tab)
+    expect(panel.locator(".truth-outcome")).to_have_text("Failed")
+    expect(panel).to_contain_text("The demo model was told to refuse this.")
+
+
 def test_past_its_retention_it_says_so_and_shows_what_is_known(tab: Tab, house: House) -> None:
     tab.ask("Go", "steady")
     tab.wait_for_end()

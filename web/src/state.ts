@@ -85,7 +85,8 @@ let again: ReturnType<typeof setTimeout> | undefined;
 
 /** Something could not be fetched: it is tried again, as no other hint may ever come of it. */
 function missed(): void {
-  again ??= setTimeout(() => {
+  if (again !== undefined) return;
+  again = setTimeout(() => {
     again = undefined;
     // Else it is fetched as the connection comes back.
     if (connection.value === "open") fetchAnew();

@@ -13,7 +13,7 @@ import { Branches } from "./Branches";
 import { Ending, isEnding } from "./Ending";
 import { Figures } from "./Figures";
 import { Icon } from "./Icon";
-import { copyText, Markdown } from "./Markdown";
+import { chunks, copyText, Markdown } from "./Markdown";
 import { Menu } from "./Overlay";
 import { ToolCard } from "./ToolCard";
 import { TruthButton } from "./TruthButton";
@@ -78,6 +78,12 @@ export function Answer({ session, runId, messages, notices, run, askedId, last }
         />
       )}
       {!live && <Actions session={session} runId={runId} messages={messages} parts={parts} />}
+      {/* Nothing was said: why is all there is to know. */}
+      {!live && !first && notices.length > 0 && (
+        <footer class="actions">
+          <TruthButton runId={runId} />
+        </footer>
+      )}
     </article>
   );
 }
@@ -148,7 +154,7 @@ function Thought({ part, growing, runId }: { part: Words; growing: boolean; runI
         <span>{growing ? `Thinking${ms !== null && ms >= 1000 ? time : ""}…` : `Thought${time}`}</span>
         <Icon name="down" size={14} />
       </summary>
-      <div class="thought-text">{part.text}</div>
+      <div class="thought-text">{chunks(part.text)}</div>
     </details>
   );
 }

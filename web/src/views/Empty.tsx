@@ -23,9 +23,9 @@ const TRIES: Try[] = [
   {
     icon: "stop",
     title: "Stop it, then continue",
-    text: "Esc stops. Every word that arrived is kept, and Continue goes on from the last one.",
-    model: "demo/think",
-    prompt: "Think aloud about where rivers begin, and take your time.",
+    text: "Esc stops it, too. Every word that arrived is kept, and Continue goes on from the last one.",
+    model: "demo/story",
+    prompt: "Tell me of another river, and take your time.",
   },
   {
     icon: "warn",

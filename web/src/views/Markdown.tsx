@@ -128,21 +128,24 @@ function Code({ text, open }: { text: string; open: boolean }) {
         {html !== null && !open ? (
           <code class="hljs" dangerouslySetInnerHTML={{ __html: html }} />
         ) : (
-          <code>{chunks(code).map((chunk) => chunk)}</code>
+          <code>{chunks(code)}</code>
         )}
       </pre>
     </div>
   );
 }
 
-function chunks(code: string) {
-  const lines = code.split("\n");
-  if (lines.length <= LINES) return [code];
+/** Text whose lines are kept: what has come is laid out once. */
+export function chunks(text: string) {
+  const lines = text.split("\n");
+  if (lines.length <= LINES) return text;
   const found = [];
   for (let at = 0; at < lines.length; at += LINES) {
+    const chunk = lines.slice(at, at + LINES).join("\n");
     found.push(
       <span key={at} class="chunk">
-        {lines.slice(at, at + LINES).join("\n")}
+        {/* The last newline of a block is not shown: without it, a last line that is empty would not be. */}
+        {at + LINES < lines.length ? `${chunk}\n` : chunk}
       </span>,
     );
   }

@@ -59,7 +59,7 @@ function Figure({ name, more, value, title }: FigureProps) {
     <div title={title}>
       <dt>
         {name}
-        {more && <span class="more">{more}</span>}
+        {more && <span class="roomy">{more}</span>}
       </dt>
       <dd class={value === null ? "unknown" : undefined}>
         {value ?? (
