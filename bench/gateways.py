@@ -38,7 +38,7 @@ class Load(Struct, frozen=True):
 
 
 # The one with the most streams comes first: memory is taken in a process that has not had as many before.
-OPEN = Load("1,000 streams × 15 tokens/s", 1_000, 1_000, 150, 15, 4_000)
+OPEN = Load("1,000 streams × 15 tokens/s", 1_000, 1_000, 75, 15, 4_000)
 PACED = Load("256 streams × 50 tokens/s", 256, 256, 200, 50, 1_000)
 ONE = Load("1 stream, as fast as it goes", 1, 60, 200)
 SATURATED = Load("32 streams, as fast as it goes", 32, 500, 200)
