@@ -78,6 +78,24 @@ async def test_who_may_be_told_later_is_told_of_all_in_their_order() -> None:
     assert (len(noting.ended_so), noting.found) == (3, ["run_0"])
 
 
+async def test_one_that_breaks_on_a_run_is_told_of_the_others() -> None:
+    told: list[str] = []
+    broken: list[object] = []
+
+    class Breaking(Noting):
+        def ended(self, run: Run, stopped_in_s: float | None) -> None:
+            told.append(run.id)
+            assert run.id != "run_0"
+
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: broken.append(context["exception"]))
+    later = Later(Breaking())
+    for n in range(2):
+        later.ended(Run(id=f"run_{n}", owner=OWNER, model="m", created_at=1.0, outcome=Completed()), None)
+    later.tell()
+    assert told == ["run_0", "run_1"]
+    assert len(broken) == 1
+
+
 async def test_what_a_dead_worker_left_is_told_by_who_finds_it(make_store: MakeStore) -> None:
     async with stage(make_store) as staged:
         dead = await staged.store.start(Start(run=Run(id=new_id("run"), owner=OWNER, model="m", created_at=1.0)))

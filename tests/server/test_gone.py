@@ -15,7 +15,19 @@ from headwater.runs.live import LiveRun
 from headwater.server.encoding import Gathered, Streamed
 from headwater.server.streams import Stream
 from headwater.store.results import Page
-from tests.server.house import DIALECTS, PATHS, SAFETY_S, House, Line, asking, eventually, frames, open_house, texts
+from tests.server.house import (
+    DIALECTS,
+    PATHS,
+    SAFETY_S,
+    House,
+    Line,
+    asking,
+    eventually,
+    frames,
+    open_house,
+    texts,
+    with_upstream,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -202,6 +214,35 @@ async def test_five_hundred_cut_in_every_phase_leave_nothing_behind(
             break
         await asyncio.sleep(0.05)
     assert len(runs.runs) == 500
+
+
+@pytest.mark.parametrize("more", [{}, {"on_disconnect": "cancel", "session_id": "s"}], ids=["unrecorded", "recorded"])
+async def test_who_leaves_while_the_model_is_looked_up_has_asked_nobody(more: dict[str, str]) -> None:
+    """C41, C48."""
+    looked, told, asked = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def list_slowly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        (looked if head.startswith(b"GET ") else asked).set()
+        await told.wait()
+        writer.write(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n")
+        writer.close()
+
+    slow = await asyncio.start_server(list_slowly, "127.0.0.1", 0)
+    async with slow, open_house() as house:
+        url = f"http://127.0.0.1:{slow.sockets[0].getsockname()[1]}/v1"
+        house.services.reload(with_upstream(house.services.settings, "chat", base_url=url, list_models=True))
+        line = await house.raw("chat", "chat/any", stream=True, **more)
+        await looked.wait()
+        line.reset()
+        await eventually(lambda: not house.server.server_state.connections)
+        told.set()
+        ended: list[Outcome | None] = []
+        while not ended or ended[0] is None:
+            await asyncio.sleep(0.02)
+            ended = [run.outcome for run in (await house.services.store.runs("local", page=Page(10))).runs]
+        assert ended == [Stopped("disconnect")]
+        assert not asked.is_set()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 from headwater.events import Outcome
 from headwater.records import Run
+from headwater.store.news import report
 
 CURRENT: Final[ContextVar[Run | None]] = ContextVar("headwater.run", default=None)
 """The run that a task belongs to. Not for callbacks of a connection: those are of the run that has opened it."""
@@ -74,7 +75,11 @@ class Later:
             self._timer = None
         told, self._ended = self._ended, []
         for run, stopped_in_s in told:
-            self._observer.ended(run, stopped_in_s)
+            try:
+                self._observer.ended(run, stopped_in_s)
+            except Exception as error:
+                # It is told of the others all the same.
+                report(self._observer.ended, error)
 
 
 class Nobody:

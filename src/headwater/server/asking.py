@@ -18,6 +18,7 @@ from headwater.server.guard import check_runs
 from headwater.server.refusals import Refusal
 from headwater.server.services import Services
 from headwater.server.stored import find_response
+from headwater.source import Source
 from headwater.store.results import Busy, Start, Started
 from headwater.upstream.model import Model
 
@@ -86,10 +87,20 @@ async def _model(services: Services, caller: Caller, asked: str | None) -> tuple
     return name, services.upstreams.of(await catalog.resolve(name, now_s))
 
 
+def _asking_still(services: Services, ask: Ask, model: Model) -> MakeSource:
+    """The same for a run that is committed first: the upstreams may be others by then, and these be closed."""
+    upstreams, at_hand = services.upstreams, _asking(services, ask, model)
+
+    async def make_source(run: Run) -> Source:
+        return await (at_hand(run) if services.upstreams is upstreams else services.traced(services.answers)(run))
+
+    return make_source
+
+
 async def _start(services: Services, run: Run, ask: Ask, model: Model | None) -> Run:
     if run.session_id is None:
         start = Start(run=run, request=ask.request, echo=ask.echo)
-        make_source = None if model is None else _asking(services, ask, model)
+        make_source = None if model is None else _asking_still(services, ask, model)
     else:
         start = replace(services.sessions.said(run, ask.request, create_session=True), echo=ask.echo)
         make_source = None

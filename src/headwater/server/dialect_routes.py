@@ -7,7 +7,7 @@ from headwater.dialects.base import Dialect, Whole
 from headwater.errors import CallerError, StoreError
 from headwater.events import Stopped
 from headwater.server.asking import Begun, begin
-from headwater.server.direct import outlet_of
+from headwater.server.direct import Outlet, outlet_of
 from headwater.server.encoding import Gathered, Streamed
 from headwater.server.http import ClientGone, Identify, Receive, Scope, header, read_body, send_whole
 from headwater.server.inner import OfAgent
@@ -29,6 +29,8 @@ class DialectRoute:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         services, server = self._services, self._services.settings.server
+        # Before anything is waited for: of a connection that is lost meanwhile the scope has none any more (C41).
+        outlet = outlet_of(scope)
         try:
             caller = await self._identify(scope)
             ask = self._dialect.parse(await read_body(scope, receive, server.max_body_bytes))
@@ -41,9 +43,9 @@ class DialectRoute:
         except ClientGone:
             pass
         else:
-            await self._answer(scope, send, ask, begun)
+            await self._answer(outlet, send, ask, begun)
 
-    async def _answer(self, scope: Scope, send: Send, ask: Ask, begun: Begun) -> None:
+    async def _answer(self, outlet: Outlet, send: Send, ask: Ask, begun: Begun) -> None:
         if ask.background and not ask.stream:
             whole = Whole(200, just_begun(begun.head))
             await send_whole(send, whole, (b"x-run-id", begun.run.id.encode()))
@@ -57,7 +59,7 @@ class DialectRoute:
         if begun.run.agent is not None:
             answer = OfAgent(answer)
         stream = Stream(
-            outlet_of(scope),
+            outlet,
             self._services.runs.follower(begun.run.owner, begun.run.id),
             answer,
             live=begun.live,
