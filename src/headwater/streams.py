@@ -162,7 +162,7 @@ class Streams:
         """
         if await self._at_end(run_id, after):
             return None
-        return _framed(self._runs.follower(self.owner, run_id, after), heartbeat_s)
+        return _framed(lambda: self._runs.follower(self.owner, run_id, after), heartbeat_s)
 
     async def wait(self, run_id: str) -> Outcome:
         """How it ends. Nothing is raised for a stop or a failure (C55)."""
@@ -220,7 +220,9 @@ async def _nobody(run: Run) -> Source:
     raise CallerError(f"There is nobody here to answer for {run.model}.", status=404, code="model_not_found")
 
 
-async def _framed(follower: Follower, heartbeat_s: float) -> AsyncGenerator[bytes, None]:
+async def _framed(make_follower: Callable[[], Follower], heartbeat_s: float) -> AsyncGenerator[bytes, None]:
+    # Only here: a generator that is never begun has no end either, and nobody would leave.
+    follower = make_follower()
     try:
         while True:
             try:

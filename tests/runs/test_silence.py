@@ -7,7 +7,7 @@ import pytest
 from headwater.clock import SystemClock
 from headwater.errors import StoreError
 from headwater.events import Completed, Interrupted
-from headwater.runs.follow import Follower, follow
+from headwater.runs.follow import Follower
 from headwater.runs.unfollowed import Patience
 from headwater.store.postgres.listener import Pace
 from headwater.testing.postgres import PostgresServer
@@ -17,9 +17,15 @@ from tests.store.postgres_backend import behind_proxy
 pytestmark = pytest.mark.anyio
 
 
+async def to_its_end(follower: Follower) -> None:
+    while await follower.next():
+        pass
+
+
 async def until_refused(follower: Follower) -> None:
     with pytest.raises(StoreError):
-        _ = [event async for event in follow(follower)]
+        await to_its_end(follower)
+    follower.leave()
 
 
 async def test_upstreams_are_closed_followers_are_told_and_nothing_is_said_to_have_ended(

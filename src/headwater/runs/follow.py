@@ -5,7 +5,7 @@ that has the run if it is this one, else, and for what is older, from the store.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from headwater import sse
@@ -190,16 +190,6 @@ class Follower:
         # One future a follower: cancelling one that waits for a shared future would cancel it for all.
         self._waking = asyncio.get_running_loop().create_future()
         await self._waking
-
-
-async def follow(follower: Follower) -> AsyncIterator[Event]:
-    """All events from the cursor on."""
-    try:
-        while entries := await follower.next():
-            for entry in entries:
-                yield entry.event
-    finally:
-        follower.leave()
 
 
 def frame(entry: Entry) -> bytes:

@@ -15,7 +15,7 @@ from headwater.errors import CallerError, StoreError
 from headwater.events import Event, Interrupted, Outcome, Stopped
 from headwater.lifecycle import RunState
 from headwater.records import Run, StopRequest
-from headwater.runs.follow import Follower, GoneError, follow
+from headwater.runs.follow import Follower, GoneError
 from headwater.runs.live import Habits, LiveRun, MakeSource
 from headwater.runs.many import ManyFollower
 from headwater.runs.observing import ids
@@ -193,9 +193,15 @@ class Runs:
     def follow_many(self, owner: str | None, cursors: Mapping[str, int]) -> ManyFollower:
         return ManyFollower([self.follower(owner, run_id, after) for run_id, after in cursors.items()])
 
-    def follow(self, owner: str | None, run_id: str, after: int = -1) -> AsyncIterator[Event]:
+    async def follow(self, owner: str | None, run_id: str, after: int = -1) -> AsyncIterator[Event]:
         """Typed events from the cursor on, to the end (C55)."""
-        return follow(self.follower(owner, run_id, after))
+        follower = self.follower(owner, run_id, after)
+        try:
+            while entries := await follower.next():
+                for entry in entries:
+                    yield entry.event
+        finally:
+            follower.leave()
 
     async def wait(self, owner: str | None, run_id: str) -> Outcome:
         """How it ends, however that is: nothing is raised for a stop or a failure (C55)."""
