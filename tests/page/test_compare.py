@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Route, expect
 
 from tests.page.axe import violations
 from tests.page.house import SAFETY_MS, House, Tab, eventually, tokens
@@ -124,6 +124,24 @@ def test_what_failed_was_cut_or_was_stopped_is_never_shown_as_finished(tab: Tab)
     assert pane_of(tab, "silent").locator("dd").all_inner_texts() == ["–\nunknown"] * 3
     assert pane_of(tab, "quick").locator("dd").last.inner_text() == "30"
     assert pane_of(tab, "slow").locator("dd").last.inner_text().startswith("~")
+
+
+def test_how_an_answer_ended_is_not_shown_before_its_words(tab: Tab, house: House) -> None:
+    """C81: a run may end before the page has seen any of it."""
+    group = house.post("/api/groups", {"models": ["echo", "quick"], "content": "First words"})
+    for pane in group["panes"]:
+        house.wait_for_outcome(pane["run"]["id"])
+    held: list[Route] = []
+    tab.page.route("**/messages*", lambda route: held.append(route))
+    tab.open(f"#/compare/{group['id']}")
+    badges = tab.page.locator(".pane .badge")
+    expect(badges).to_have_text(["Loading…"] * 2)
+    tab.until(lambda: len(held) == 2)
+    expect(badges).to_have_text(["Loading…"] * 2)
+    for route in held:
+        route.continue_()
+    expect(badges).to_have_text(["Completed"] * 2)
+    assert [words(pane) for pane in panes_of(tab).all()] == ["First words", tokens(30)]
 
 
 def test_follow_up_swap_retry_copy_and_pick(tab: Tab, context: BrowserContext, house: House) -> None:

@@ -35,7 +35,8 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
   const rows = pane.rows.value;
   const last = rows.at(-1);
   const runId = run?.id ?? (last?.kind === "answer" ? last.runId : (shape?.run?.id ?? null));
-  const outcome = outcomeOf(run, last, shape);
+  const known = run !== null || pane.info.value !== null;
+  const outcome = known ? outcomeOf(run, last, shape) : null;
   const swap = async (other: string) => {
     const messageId = lastOf(pane);
     await pane.change({ parameters: { ...parameters, model: other } });
@@ -82,7 +83,7 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
       <Body pane={pane} model={model} rows={rows} run={run} />
       <footer class="pane-foot">
         <div class="pane-line">
-          <OutcomeBadge busy={busy} stopping={pane.stopping.value} outcome={outcome} />
+          <OutcomeBadge busy={busy} stopping={pane.stopping.value} known={known} outcome={outcome} />
           <span class="spacer" />
           <button
             type="button"
@@ -256,16 +257,16 @@ const BADGES: Record<Outcome["type"], string> = {
   interrupted: "Interrupted",
 };
 
-/** C81: only what is proven complete is called so. */
-function OutcomeBadge({
-  busy,
-  stopping,
-  outcome,
-}: {
+interface BadgeProps {
   busy: boolean;
   stopping: boolean;
+  /** Its words are here: how an answer ended is never shown before what it said. */
+  known: boolean;
   outcome: Outcome | null;
-}) {
+}
+
+/** C81: only what is proven complete is called so. */
+function OutcomeBadge({ busy, stopping, known, outcome }: BadgeProps) {
   if (busy) {
     return (
       <span class="badge running">
@@ -274,7 +275,7 @@ function OutcomeBadge({
       </span>
     );
   }
-  if (!outcome) return <span class="badge">No answer yet</span>;
+  if (!outcome) return <span class="badge">{known ? "No answer yet" : "Loading…"}</span>;
   const icon = isWhole(outcome) ? "check" : outcome.type === "stopped" ? "stop" : "warn";
   return (
     <span class={`badge ${toneOf(outcome)}`} title={isWhole(outcome) ? undefined : endingText(outcome)}>
