@@ -113,8 +113,16 @@ def test_what_is_said_is_shown_once_however_the_page_learns_that_it_is_stored(ta
     # The run's first words came by the event connection, while the answer to what was said is still under way.
     expect(tab.page.locator(".said:not(.pending) .bubble-text")).to_have_text("Only once")
     expect(tab.page.locator(".bubble-text")).to_have_count(1)
+    # What is said meanwhile comes after it, and nothing that comes late takes the focus away.
+    tab.ask("And then")
+    search = tab.page.get_by_label("Search all conversations")
+    search.focus()
+    tab.until(lambda: len(held) == 1)
     route, answer = held.pop()
     route.fulfill(response=answer)
+    tab.page.unroute("**/messages")
+    expect(tab.page.locator(".queue-text")).to_have_text("And then")
+    expect(search).to_be_focused()
     tab.wait_for_words(3)
     expect(tab.page.locator(".bubble-text")).to_have_count(1)
     tab.stop.click()
@@ -299,6 +307,8 @@ def test_a_call_that_was_cut_is_shown_as_not_run(tab: Tab) -> None:
 def test_the_reader_stays_where_they_scrolled_to(tab: Tab) -> None:
     tab.ask("\n\n".join(f"Line {n}" for n in range(60)), "echo")
     tab.wait_for_end()
+    held: list[tuple[Route, APIResponse]] = []
+    tab.page.route("**/messages", lambda route: _hold(route, held))
     tab.ask("Go", "brisk")
     tab.wait_for_words(5)
     thread = tab.page.locator(".thread")
@@ -306,6 +316,10 @@ def test_the_reader_stays_where_they_scrolled_to(tab: Tab) -> None:
     tab.until(lambda: thread.evaluate(from_end) < 50)
     thread.evaluate("box => { box.scrollTop = 200; }")
     expect(tab.page.get_by_role("button", name="Follow along")).to_be_visible()
+    # Also where the answer to what was said comes only now.
+    [(route, answer)] = held
+    route.fulfill(response=answer)
+    tab.page.unroute("**/messages")
     tab.wait_for_words(200)
     assert thread.evaluate("box => box.scrollTop") == 200
     tab.page.get_by_role("button", name="Follow along").click()

@@ -178,6 +178,7 @@ def test_figures_say_how_sure_they_are_and_unknown_is_never_0(tab: Tab) -> None:
     page = tab.page
     tab.ask("Go", "silent")
     tab.stop.click()
+    tab.wait_for_end()
     total = page.locator(".session-figures")
     expect(total).to_have_text("tokens unknown")
     tab.ask("Go", "steady")

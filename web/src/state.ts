@@ -8,7 +8,7 @@ import { batch, computed, signal } from "@preact/signals";
 import { ApiError, api, whenUnauthorized } from "./api";
 import { remember, remembered } from "./drafts";
 import { browser, type ConnectionState, EventHub } from "./events";
-import { LiveRuns } from "./runs";
+import { type LiveRun, LiveRuns } from "./runs";
 import type { Me, Model, RunSummary, Session } from "./wire";
 
 /** Undefined: not known yet. Null: a key is needed. */
@@ -94,16 +94,18 @@ function missed(): void {
 }
 
 /** Follows a run from its beginning: what was and what comes is folded by the same code. */
-export function follow(runId: string, model: string, sessionId: string | null) {
+export function follow(runId: string, model: string, sessionId: string | null): LiveRun {
   const run = live.add(runId, model, sessionId);
+  run.shownBy++;
   if (!run.fold.outcome) hub.follow(runId);
   return run;
 }
 
-/** Lets a run go that nothing shows any more. */
-export function forget(runId: string): void {
-  hub.unfollow(runId);
-  live.remove(runId);
+/** Lets it go, unless somebody else still shows it. */
+export function release(run: LiveRun): void {
+  if (--run.shownBy > 0 || live.get(run.id) !== run) return;
+  hub.unfollow(run.id);
+  live.remove(run.id);
 }
 
 // ---------------------------------------------------------------------- fetching
