@@ -71,12 +71,21 @@ class TestEnds:
             assert isinstance(result, Started)
             assert await staged.outcome(result.run.id) == Failed("refused", "No such model.", 404)
 
-    @pytest.mark.parametrize("then", ["waits", "returns", "raises"])
-    @pytest.mark.parametrize("asked", [False, True])
-    async def test_a_source_that_is_cancelled_in_its_own_step_has_an_ending_that_is_kept(
-        self, make_store: MakeStore, then: str, asked: bool, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        ("what", "then"),
+        [
+            ("it is stopped", "waits"),
+            ("it is stopped", "returns"),
+            ("it is stopped", "raises"),
+            ("it cancels itself", "returns"),
+            ("it cancels itself", "raises"),
+            ("it waits for something cancelled", "waits"),
+        ],
+    )
+    async def test_a_cancel_within_its_own_step_leaves_an_ending_that_is_kept(
+        self, make_store: MakeStore, what: str, then: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """By itself, or by a stop of which it hears nothing before it is over (C47)."""
+        """Also a source that hears nothing of it before it is over (C47)."""
 
         class Cancelled(Puppet):
             async def run(self, sink: Sink) -> Ended | Suspended:
@@ -84,9 +93,11 @@ class TestEnds:
                 task, live = asyncio.current_task(), staged.runs.live(run_id)
                 assert task is not None
                 assert live is not None
-                assert live.stop(Stopped("user")) if asked else task.cancel()
+                other: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                acts = {"it is stopped": lambda: live.stop(Stopped("user")), "it cancels itself": task.cancel}
+                assert acts.get(what, other.cancel)()
                 if then == "waits":
-                    await asyncio.sleep(60)
+                    await other
                 if then == "raises":
                     raise ValueError("on the way out")
                 return Ended(Completed("stop"))
@@ -105,7 +116,7 @@ class TestEnds:
                 Start(run=Run(id=run_id, owner=OWNER, model="m", created_at=0.0)), make(Cancelled())
             )
             outcome = await staged.outcome(run_id)
-            if asked:
+            if what == "it is stopped":
                 assert outcome == Stopped("user")
             else:
                 assert outcome == Completed("stop") if then == "returns" else isinstance(outcome, Failed)

@@ -87,8 +87,8 @@ class LiveRun:
         self._paused = False
         self._source: Source | None = None
         self._driving = False
-        """The source has the task: a cancel of it is a stop."""
-        self._abandoned = False
+        self._cancels = 0
+        """Of the task, by a stop. Any other is not for the source alone."""
         self._told: list[Callable[[], None]] = []
         self._pour: Callable[[Sequence[Event]], None] | None = None
         self.straight: Straight | None = None
@@ -218,6 +218,7 @@ class LiveRun:
             return False
         self._asked, self._asked_s = asked, self._clock.now_s()
         if self._driving:
+            self._cancels = 1
             self._tasks[0].cancel()
         return True
 
@@ -231,11 +232,9 @@ class LiveRun:
 
     async def abandon(self) -> None:
         """As it is, without an end."""
-        self._abandoned = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self.over.cancel()
 
     async def _main(self, make_source: MakeSource) -> None:
         CURRENT.set(self.run)
@@ -271,7 +270,8 @@ class LiveRun:
         try:
             end = await self._pump(make_source)
         except asyncio.CancelledError:
-            if self._abandoned:
+            if self._tasks[0].cancelling() > self._cancels:
+                self.over.cancel()
                 raise
             end = Ended(Failed("agent_error", "What was to answer was cancelled from within."))
         except Exception as error:
