@@ -3,6 +3,8 @@ PYTHON ?= python3
 PORT ?=
 VENV := .venv
 BIN := $(VENV)/bin
+# Compiled once, also where the machine says not to: else each process of the suite compiles everything anew.
+export PYTHONDONTWRITEBYTECODE :=
 IMPURE := */upstream/*,*/runs/*,*/store/*,*/simulate/*,*/agent/*,*/server/*,*/cli/*,*/testing/*,*/client/*,*/streams.py
 
 PAGE := src/headwater/server/page/index.html
@@ -12,7 +14,7 @@ APART := $(wildcard tests/server tests/server_native tests/cli tests/page tests/
 # Three on two cores: a good part of the time is waiting.
 PYTEST := pytest -n 3 --dist worksteal
 
-.PHONY: run page test check bench soak screenshots docs clean
+.PHONY: run page test check check-python check-page check-tests bench soak screenshots docs clean
 
 run: $(VENV)/.run $(PAGE)
 	@$(BIN)/headwater serve $(if $(PORT),--port $(PORT)) || [ $$? -eq 130 ]
@@ -29,11 +31,20 @@ test: $(VENV)/.dev $(PAGE)
 	@$(BIN)/coverage report --fail-under=100 --omit='$(IMPURE)' > /dev/null || $(BIN)/coverage report --omit='$(IMPURE)' --fail-under=100
 	$(BIN)/$(PYTEST) $(APART)
 
-check: $(VENV)/.dev web/node_modules/.made
+# Three parts, so that `make -j2 check` has both cores at work.
+check: check-python check-page check-tests
+
+check-python: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy src tests bench docs examples
+
+check-page: web/node_modules/.made
 	.ci/npm run check
+
+# All can be read; and are compiled then, so that not every process of `make test` has to.
+check-tests: $(VENV)/.dev
+	$(BIN)/pytest --collect-only -qq > /dev/null
 
 bench: $(VENV)/.dev $(PAGE)
 	$(BIN)/python -m bench
@@ -61,17 +72,20 @@ $(VENV)/.made:
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "make: $(PYTHON) can't make a virtual environment; on Debian: apt install python3-venv" >&2; exit 1; }
+	@# Older ones, as come with Python 3.11, take twice as long for what follows.
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check 'pip>=25' || true
 	@touch $@
 
 # Each stamp is an installation as pyproject.toml and constraints.txt want it; make repeats it when they change.
+# Compiled when first imported: most of it never is.
 $(VENV)/.run: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing Headwater into $(VENV) (once)…"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
 	@echo "Installing Headwater and its development tools into $(VENV) (once)…"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	@touch $@ $(VENV)/.run
 
 web/node_modules/.made: $(VENV)/.made web/package.json

@@ -35,5 +35,5 @@ def finished(
 ) -> tuple[int, str, str]:
     """Its exit code, and what it wrote."""
     with start(*arguments, folder=folder, environ=environ) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
         return process.returncode, out, err

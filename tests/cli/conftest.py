@@ -38,13 +38,13 @@ class House:
     def kill(self) -> None:
         assert self.server is not None
         self.server.kill()
-        self.server.communicate(timeout=30)
+        self.server.communicate(timeout=120)
 
     def stop(self) -> None:
         assert self.server is not None
         self.server.send_signal(signal.SIGTERM)
         self.server.send_signal(signal.SIGTERM)
-        self.server.communicate(timeout=30)
+        self.server.communicate(timeout=120)
 
     def run(self, *arguments: str, environ: Mapping[str, str] | None = None) -> tuple[int, str, str]:
         return finished(*arguments, environ={**self.environ, **(environ or {})})

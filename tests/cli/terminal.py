@@ -17,7 +17,7 @@ import pyte
 
 from tests.commands import NOTHING_HERE
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 """Others load the machine."""
 
 # Whoever runs the tests may do so under `nohup`, which is inherited.
@@ -89,6 +89,12 @@ class Terminal:
             assert time.monotonic() < until_s, f"{wanted!r} was not seen in:\n{self.text().rstrip()}"
             if not self._read(0.2) and self.process.poll() is not None:
                 assert self.text().count(wanted) >= count, f"{wanted!r} was not seen in:\n{self.text().rstrip()}"
+
+    def sees(self, wanted: str, *, within_s: float) -> bool:
+        until_s = time.monotonic() + within_s
+        while not (seen := wanted in self.text()) and time.monotonic() < until_s:
+            self._read(0.2)
+        return seen
 
     def wait_for_end(self) -> int:
         """The exit code."""

@@ -15,7 +15,7 @@ from tests.commands import start
 
 def piped(house: House, text: str, *arguments: str) -> tuple[int, str, str]:
     with start(*arguments, environ=house.environ, stdin=subprocess.PIPE) as process:
-        out, err = process.communicate(text, timeout=60)
+        out, err = process.communicate(text, timeout=120)
         return process.returncode, out, err
 
 
@@ -118,7 +118,7 @@ class TestExitCodes:
             empty.kill()
             # At another port: the database's lock says where.
             empty.start()
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=120)
         assert process.returncode == exits.INTERRUPTED
         assert json.loads(out.splitlines()[-1])["outcome"]["type"] == "interrupted"
         assert "reconnecting" in err
@@ -268,5 +268,5 @@ finally:
     print([name for name in sys.modules if name.startswith({world!r})])
 """
         environ = {**house.environ, "PYTHONPATH": ":".join(sys.path), "PATH": "/usr/bin"}
-        done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=120)
         assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr

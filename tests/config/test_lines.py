@@ -75,7 +75,9 @@ def test_an_empty_text_has_no_keys() -> None:
 NAMES = st.text(min_size=1, max_size=5) | st.sampled_from(["a", "b", "a-b", "1"])
 WEIRD = st.text(alphabet="a\"'\\#[]{}=,.\n\t ", max_size=12)
 LEAVES = st.integers() | st.booleans() | WEIRD
-VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3))
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=15
+)
 TABLES = st.dictionaries(NAMES, VALUES, max_size=4)
 
 

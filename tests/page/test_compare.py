@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Route, expect
 from tests.page.axe import violations
 from tests.page.house import SAFETY_MS, House, Tab, eventually, tokens
 
-LINGER_S = 2.0
+LINGER_S = 3.0
 
 
 def panes_of(tab: Tab) -> Locator:
@@ -142,6 +142,43 @@ def test_how_an_answer_ended_is_not_shown_before_its_words(tab: Tab, house: Hous
         route.continue_()
     expect(badges).to_have_text(["Completed"] * 2)
     assert [words(pane) for pane in panes_of(tab).all()] == ["First words", tokens(30)]
+
+
+def test_what_the_group_says_of_an_earlier_answer_does_not_hold_for_a_later_one(tab: Tab, house: House) -> None:
+    """C81: the group and its panes are fetched each on its own."""
+    group = house.post("/api/groups", {"models": ["quick", "echo"], "content": "First words"})
+    tab.open(f"#/compare/{group['id']}")
+    page, pane = tab.page, panes_of(tab).first
+    expect(page.locator(".pane .badge")).to_have_text(["Completed"] * 2)
+    held: list[Route] = []
+    page.route(f"**/api/groups/{group['id']}", lambda route: held.append(route))
+    pane.get_by_role("button", name="Model of this pane: quick").click()
+    page.get_by_role("option", name="silent", exact=True).click()
+    pane.get_by_role("button", name="Stop silent").click()
+    # It is stored, and can be asked for again; what the group knows is from before.
+    expect(pane.get_by_role("button", name="Retry")).to_be_visible()
+    assert pane.locator(".badge").inner_text() == "Stopped"
+    assert pane.locator("dd").all_inner_texts() == ["–\nunknown"] * 3
+    tab.until(lambda: len(held) > 0)
+    page.unroute(f"**/api/groups/{group['id']}")
+
+
+def test_answer_again_means_the_last_answer_also_before_it_is_fetched(tab: Tab, house: House) -> None:
+    group = house.post("/api/groups", {"models": ["echo"], "content": "First words"})
+    tab.open(f"#/compare/{group['id']}")
+    page, pane = tab.page, panes_of(tab).first
+    expect(pane.locator(".badge")).to_have_text("Completed")
+    held: list[Route] = []
+    page.route("**/messages", lambda route: held.append(route) if route.request.method == "GET" else route.continue_())
+    tab.ask("Second words")
+    expect(pane.locator(".pane-answer")).to_have_text(["First words", "Second words"])
+    expect(pane.locator(".badge")).to_have_text("Completed")
+    before = str(pane.locator(".pane-answer").last.get_attribute("data-run"))
+    pane.get_by_role("button", name="Answer again: echo").click()
+    # What is held goes on.
+    page.unroute("**/messages")
+    expect(pane.locator(".pane-answer").last).not_to_have_attribute("data-run", before)
+    expect(pane.locator(".pane-answer")).to_have_text(["First words", "Second words"])
 
 
 def test_follow_up_swap_retry_copy_and_pick(tab: Tab, context: BrowserContext, house: House) -> None:

@@ -68,6 +68,7 @@ def test_all_of_a_conversation_by_keyboard_alone(tab: Tab) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_label("Find a model")).to_be_focused()
     page.keyboard.type("slow")
+    expect(page.get_by_role("option")).to_have_text(["slow"])
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Model: slow")).to_be_focused()
@@ -80,6 +81,7 @@ def test_all_of_a_conversation_by_keyboard_alone(tab: Tab) -> None:
     page.keyboard.press("Escape")
     expect(tab.answer.locator(".ending")).to_be_visible()
     # Continue is reached by going back from the composer.
+    expect(tab.answer.get_by_role("button", name="Continue")).to_be_visible()
     press(page, "Shift+Tab", lambda: page.evaluate("document.activeElement.textContent").strip() == "Continue")
     page.keyboard.press("Enter")
     expect(tab.answers).to_have_count(2)

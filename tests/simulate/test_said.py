@@ -18,7 +18,8 @@ every_dialect = pytest.mark.parametrize("dialect", DIALECTS)
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["content", "text", "type", "role", "output", "function", "name", "parameters"]), inner),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["content", "text", "type", "role", "output", "function", "name", "parameters"]), inner, max_size=4),
+    max_leaves=12,
 )  # fmt: skip
 
 

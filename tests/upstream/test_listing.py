@@ -78,7 +78,8 @@ def test_what_is_no_json_is_said_to_be_none(body: bytes) -> None:
 
 json = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["data", "models", "id", "name", "created", "created_at", "has_more", "last_id", "owned_by"]), inner),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["data", "models", "id", "name", "created", "created_at", "has_more", "last_id", "owned_by"]), inner, max_size=5),
+    max_leaves=20,
 )  # fmt: skip
 
 

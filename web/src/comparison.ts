@@ -4,7 +4,7 @@ import { batch, computed, type Signal, signal } from "@preact/signals";
 import { ApiError, api, newKey, type Saying } from "./api";
 import { isActive } from "./fold";
 import { OpenSession } from "./session";
-import { fail, failToFetch, follow, stayAwake, watch } from "./state";
+import { fail, failToFetch, stayAwake, watch } from "./state";
 import type { Group } from "./wire";
 
 /** Several panes that end together are one fetch. */
@@ -84,7 +84,7 @@ export class Comparison {
         if (!known.delete(id)) fresh.push(pane);
         // All in one go: one event connection is opened for them, and not one after the other.
         if (run && isActive(run.status) && !pane.run.peek() && !pane.isOver(run.id)) {
-          pane.run.value = follow(run.id, run.model, id);
+          pane.attend(run.id, run.model);
         }
         return pane;
       });

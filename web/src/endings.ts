@@ -16,9 +16,8 @@ const SAID: Record<string, string> = {
 
 export function endingText(outcome: Outcome): string {
   if (outcome.type === "failed") return outcome.message || "It failed.";
-  return (
-    SAID[`${outcome.type}/${outcome.reason}`] ?? `${outcome.type}: ${outcome.reason ?? "no reason given"}`
-  );
+  const said = SAID[`${outcome.type}/${outcome.reason}`] ?? outcome.message;
+  return said || `${outcome.type}: ${outcome.reason ?? "no reason given"}`;
 }
 
 /** Only one of them is a success (C81). */

@@ -15,6 +15,8 @@ export class LiveRun {
   readonly version: Signal<number> = signal(0);
   /** Where the follower's own clock was when the run began, for what counts while nothing comes. */
   readonly seenAt = performance.now();
+  /** By so many: the last one to leave lets it go. */
+  shownBy = 0;
   private readonly bump = () => {
     this.version.value++;
   };

@@ -4,15 +4,27 @@ import { batch, computed, type Signal, signal } from "@preact/signals";
 import { ApiError, api, newKey, type Saying } from "./api";
 import { isActive, type Row, rowsOf } from "./fold";
 import type { LiveRun } from "./runs";
-import { announcement, fail, failToFetch, follow, forget, live, refreshSoon, sessions, watch } from "./state";
+import {
+  announcement,
+  fail,
+  failToFetch,
+  follow,
+  live,
+  refreshSoon,
+  release,
+  sessions,
+  watch,
+} from "./state";
 import type { Asked, Item, MessageItem, Multitask, Parameters, Part, Queue, SessionNow } from "./wire";
 
-/** Said, and not yet confirmed by the server. */
+/** Said, and not yet among what is stored. */
 export interface Pending {
   content: string;
   parts: Part[];
-  /** What was said last before it: once that is another message, it is stored. */
+  /** What was said last before it: it is stored once it is among what comes after that. */
   afterId: string | null;
+  /** By the server: what is fetched from then on has it. */
+  taken: boolean;
 }
 
 export class OpenSession {
@@ -22,11 +34,11 @@ export class OpenSession {
   /** Until it is among `items`, however that came to be known: never both. */
   readonly pending = computed<Pending | null>(() => {
     const sent = this.sent.value;
-    return sent && sent.afterId === lastSaidId(this.items.value) ? sent : null;
+    return sent && !isAmong(this.items.value, sent) ? sent : null;
   });
   /** The run that goes on, or that has just ended and is not in `items` yet. */
   readonly run: Signal<LiveRun | null> = signal(null);
-  readonly stopping = signal(false);
+  readonly stopping = computed<boolean>(() => this.isBusy && this.stoppedId.value === this.activeId);
   readonly missing = signal(false);
   readonly loaded = signal(false);
   /** Grows with what is asked for here: whoever asks wants to see the answer. */
@@ -41,8 +53,19 @@ export class OpenSession {
   });
   /** Those that have ended here: they know more than what is stored, e.g. how long was thought. */
   private readonly ended = new Map<string, LiveRun>();
+  /** All whose end is known here, on whatever branch. */
+  private readonly over = new Set<string>();
   private readonly sent: Signal<Pending | null> = signal(null);
+  /** What was asked to stop. */
+  private readonly stoppedId: Signal<string | null> = signal(null);
   private readonly unwatch: () => void;
+  /** Grows with what begins and ends here: what was asked for before that does not know of it. */
+  private era = 0;
+  /** What is asked for here, and not answered yet. */
+  private asking = 0;
+  /** It can't be followed any more. */
+  private lostId: string | null = null;
+  private saying: Promise<unknown> = Promise.resolve();
   private loading: Promise<void> | null = null;
   private again = false;
   private changing: Promise<unknown> = Promise.resolve();
@@ -58,7 +81,7 @@ export class OpenSession {
         if (this.run.value?.id === runId) this.onEnded(this.run.value);
       },
       onGone: (runId) => {
-        if (this.run.value?.id === runId) this.drop(runId);
+        if (this.run.value?.id === runId) this.lose(runId);
       },
       onChanged: (kind, changed) => {
         if (kind === "session" && changed === this.id) void this.load();
@@ -71,7 +94,7 @@ export class OpenSession {
     this.closed = true;
     this.unwatch();
     const run = this.run.peek();
-    if (run) forget(run.id);
+    if (run) release(run);
   }
 
   liveRun(runId: string): LiveRun | null {
@@ -80,6 +103,10 @@ export class OpenSession {
 
   get isBusy(): boolean {
     return this.busy.value;
+  }
+
+  private get activeId(): string | null {
+    return this.run.value?.id ?? this.info.value?.active_run_id ?? null;
   }
 
   // -------------------------------------------------------------------- fetching
@@ -107,29 +134,32 @@ export class OpenSession {
   private async fetch(): Promise<void> {
     const { changing } = this;
     await changing;
+    const { era } = this;
     try {
       const info = await api.session(this.id);
-      const [items, queue] = await Promise.all([
-        api.messages(this.id),
-        info.queued || info.queue_paused ? api.queue(this.id) : null,
-      ]);
-      // It may be from before what was changed meanwhile.
-      if (changing !== this.changing) this.again = true;
+      // Before what was said: what begins meanwhile is then in both, and never in neither.
+      const queue = info.queued || info.queue_paused ? await api.queue(this.id) : null;
+      const items = await api.messages(this.id);
+      // It may be from before what was changed, what began or what ended meanwhile.
+      if (changing !== this.changing || era !== this.era) this.again = true;
       else if (!this.closed) this.show(info, items, queue);
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) this.missing.value = true;
       else failToFetch(error);
-    } finally {
       this.loaded.value = true;
     }
   }
 
   private show(info: SessionNow, items: Item[], queue: Queue | null): void {
+    const waiting = queue?.items.filter(({ run }) => !items.some((item) => item.run_id === run.id)) ?? [];
+    for (const id of storedIds(items)) if (id !== info.active_run_id) this.over.add(id);
     batch(() => {
       this.info.value = info;
       this.items.value = items;
-      this.queue.value = queue && (queue.items.length || queue.paused) ? queue : null;
+      this.queue.value = queue && (waiting.length || queue.paused) ? { ...queue, items: waiting } : null;
+      if (this.sent.value?.taken) this.sent.value = null;
       this.settle(info, items);
+      this.loaded.value = true;
     });
     this.markRead();
   }
@@ -137,29 +167,40 @@ export class OpenSession {
   /** What runs is followed; what has ended and is stored is let go. The server's word counts. */
   private settle(info: SessionNow, items: Item[]): void {
     const run = this.run.value;
-    if (run && run.id !== info.active_run_id) {
-      if (isStored(items, run.id) || run.fold.outcome || !isActive(run.fold.status)) {
+    const lost = run?.id === this.lostId;
+    if (run && (lost || run.id !== info.active_run_id)) {
+      if (lost || storedIds(items).has(run.id) || run.fold.outcome || !isActive(run.fold.status)) {
         this.run.value = null;
         if (run.fold.outcome) this.ended.set(run.id, run);
         else announcement.value = endingSaid(endingIn(items, run.id));
-        forget(run.id);
+        this.lostId = null;
+        release(run);
       }
     }
     if (info.active_run_id && this.run.value?.id !== info.active_run_id) {
-      if (this.run.value) forget(this.run.value.id);
-      this.run.value = follow(info.active_run_id, info.parameters.model ?? "", this.id);
+      if (this.run.value) release(this.run.value);
+      this.attend(info.active_run_id, info.parameters.model ?? "");
     }
-    if (!info.active_run_id) this.stopping.value = false;
+  }
+
+  /** Shows what runs. */
+  attend(runId: string, model: string): void {
+    this.era++;
+    this.run.value = follow(runId, model, this.id);
+    if (this.asking) this.asked.value++;
   }
 
   private onEnded(run: LiveRun): void {
+    this.era++;
+    this.over.add(run.id);
     announcement.value = endingSaid(run.fold.outcome?.type ?? "");
-    this.stopping.value = false;
     void this.load();
   }
 
-  private drop(runId: string): void {
-    if (this.run.value?.id === runId) this.run.value = null;
+  /** What has come of it stays until what is stored of it is here. */
+  private lose(runId: string): void {
+    this.era++;
+    this.lostId = runId;
     live.remove(runId);
     void this.load();
   }
@@ -176,45 +217,54 @@ export class OpenSession {
 
   /** Its end was seen here: whoever calls it active knows less. */
   isOver(runId: string): boolean {
-    return this.ended.has(runId) || isStored(this.items.peek(), runId);
+    return this.over.has(runId);
   }
 
   // ---------------------------------------------------------------------- saying
 
-  async send(said: Saying): Promise<boolean> {
-    if (!this.loaded.value) await this.load();
-    if (said.multitask !== "queue") this.pend(said.content, said.parts ?? []);
-    return this.begin(() => api.say(this.id, said, newKey()));
+  send(said: Saying): Promise<boolean> {
+    return this.inTurn(() => this.sendNow(said));
   }
 
-  private pend(content: string, parts: Part[]): void {
-    this.sent.value = { content, parts, afterId: lastSaidId(this.items.peek()) };
+  /** One after the other: what is asked next is asked of what came of the one before. */
+  private inTurn(ask: () => Promise<boolean>): Promise<boolean> {
+    const asked = this.saying.then(ask);
+    this.saying = asked;
+    return asked;
+  }
+
+  private async sendNow(said: Saying): Promise<boolean> {
+    if (!this.loaded.value || this.sent.value) await this.load();
+    // What has begun since it was written is waited for.
+    const multitask = said.multitask === "reject" && this.isBusy ? "queue" : said.multitask;
+    if (multitask !== "queue") {
+      const afterId = lastSaidId(this.items.peek());
+      this.sent.value = { content: said.content, parts: said.parts ?? [], afterId, taken: false };
+    }
+    return this.begin(() => api.say(this.id, { ...said, ...(multitask ? { multitask } : {}) }, newKey()));
   }
 
   edit(message: MessageItem, content: string): Promise<boolean> {
     const parts = message.parts.flatMap((part) =>
       part.type === "image" && part.blob ? [{ type: "image" as const, blob: part.blob }] : [],
     );
-    return this.begin(
+    return this.ask(
       () => api.edit(this.id, message.id, { content, parts }, newKey()),
-      () => {
-        this.cut(message.id);
-        this.pend(content, parts);
-      },
+      () => this.cut(message.id),
     );
   }
 
   /** Answered again, beside what is there. */
   retry(messageId: string, model?: string, multitask: Multitask = "reject"): Promise<boolean> {
     const again = { ...(model ? { model } : {}), multitask, on_disconnect: this.onDisconnect };
-    return this.begin(
+    return this.ask(
       () => api.regenerate(this.id, messageId, again, newKey()),
       () => this.cut(messageId, this.isSaid(messageId) ? 1 : 0),
     );
   }
 
   goOn(runId: string): Promise<boolean> {
-    return this.begin(() => api.goOn(runId, { on_disconnect: this.onDisconnect }, newKey()));
+    return this.ask(() => api.goOn(runId, { on_disconnect: this.onDisconnect }, newKey()));
   }
 
   private isSaid(messageId: string): boolean {
@@ -229,47 +279,53 @@ export class OpenSession {
     if (at >= 0) this.items.value = this.items.peek().slice(0, at + keep);
   }
 
+  private ask(ask: () => Promise<Asked>, makeRoom?: () => void): Promise<boolean> {
+    return this.inTurn(() => this.begin(ask, makeRoom));
+  }
+
   /** Over as soon as the server has taken it; what it made of it is fetched. */
-  private async begin(ask: () => Promise<Asked>, onTaken: () => void = () => {}): Promise<boolean> {
+  private async begin(ask: () => Promise<Asked>, makeRoom: () => void = () => {}): Promise<boolean> {
+    this.asking++;
     try {
       // What was chosen just before holds for what is said now.
       await this.changing;
-      const { run } = await ask();
-      if (this.closed) return true;
-      batch(() => {
-        onTaken();
-        if (run.status !== "queued" && !this.isOver(run.id)) {
-          this.run.value = follow(run.id, run.model, this.id);
-          this.asked.value++;
-        }
-      });
+      const asked = await ask();
+      if (!this.closed) batch(() => this.onTaken(asked, makeRoom));
     } catch (error) {
       fail(error);
       this.sent.value = null;
-      void this.load();
       return false;
     } finally {
+      void this.load().then(() => this.asking--);
       refreshSoon();
     }
-    const { value: sent } = this.sent;
-    void this.load().then(() => {
-      if (this.sent.value === sent) this.sent.value = null;
-    });
     return true;
   }
 
+  private onTaken({ message, run }: Asked, makeRoom: () => void): void {
+    this.era++;
+    const shown = this.run.peek();
+    // What is still shown of another stays until that is stored: then all of this takes its place at once.
+    if (run.status === "queued" || this.isOver(run.id) || (shown && shown.id !== run.id)) {
+      if (this.sent.value) this.sent.value = { ...this.sent.value, taken: true };
+      return;
+    }
+    makeRoom();
+    const items = this.items.peek();
+    if (message && !items.some((item) => item.id === message.id)) this.items.value = [...items, message];
+    this.sent.value = null;
+    if (!shown) this.attend(run.id, run.model);
+  }
+
   async stop(): Promise<void> {
-    const runId = this.run.value?.id ?? this.info.value?.active_run_id;
-    if (!runId || this.stopping.value) return;
-    this.stopping.value = true;
+    const runId = this.activeId;
+    if (!runId || this.stoppedId.value === runId) return;
+    this.stoppedId.value = runId;
     try {
       const answer = await api.stop(runId);
-      if (answer.run.outcome) {
-        this.stopping.value = false;
-        await this.load();
-      }
+      if (answer.run.outcome) await this.load();
     } catch (error) {
-      this.stopping.value = false;
+      this.stoppedId.value = null;
       fail(error);
     }
   }
@@ -290,9 +346,19 @@ export class OpenSession {
     refreshSoon();
   }
 
+  /** Shown at once as it will be: what is fetched meanwhile is from before. */
+  async changeQueue(shown: Queue | null, ask: () => Promise<Queue | undefined>): Promise<void> {
+    this.queue.value = shown;
+    const changing = this.changing.then(ask).catch(fail);
+    this.changing = changing;
+    const queue = await changing;
+    if (queue && this.changing === changing) this.queue.value = queue.items.length ? queue : null;
+    await this.load();
+  }
+
   get title(): string {
-    const info = this.info.value ?? sessions.value.find((one) => one.id === this.id);
-    return info?.title ?? "New conversation";
+    const listed = sessions.value.find((one) => one.id === this.id);
+    return this.info.value?.title ?? listed?.title ?? (this.loaded.value ? "New conversation" : "…");
   }
 }
 
@@ -300,9 +366,15 @@ function lastSaidId(items: Item[]): string | null {
   return items.findLast((item) => item.kind === "message" && item.role === "user")?.id ?? null;
 }
 
-/** Something of its end: what it said, or how it went. */
-function isStored(items: Item[], runId: string): boolean {
-  return items.some((item) => item.run_id === runId && (item.kind === "notice" || item.role === "assistant"));
+function isAmong(items: Item[], { afterId, content }: Pending): boolean {
+  const after = items.slice(items.findIndex((item) => item.id === afterId) + 1);
+  return after.some((item) => item.kind === "message" && item.role === "user" && item.content === content);
+}
+
+/** The runs of which something is stored: what they said, or how they went. */
+function storedIds(items: Item[]): Set<string> {
+  const own = items.filter((item) => item.kind === "notice" || item.role === "assistant");
+  return new Set(own.flatMap((item) => item.run_id ?? []));
 }
 
 /** Of a run whose end was stored before its last event came here. */

@@ -8,7 +8,7 @@ import { batch, computed, signal } from "@preact/signals";
 import { ApiError, api, whenUnauthorized } from "./api";
 import { remember, remembered } from "./drafts";
 import { browser, type ConnectionState, EventHub } from "./events";
-import { LiveRuns } from "./runs";
+import { type LiveRun, LiveRuns } from "./runs";
 import type { Me, Model, RunSummary, Session } from "./wire";
 
 /** Undefined: not known yet. Null: a key is needed. */
@@ -94,16 +94,18 @@ function missed(): void {
 }
 
 /** Follows a run from its beginning: what was and what comes is folded by the same code. */
-export function follow(runId: string, model: string, sessionId: string | null) {
+export function follow(runId: string, model: string, sessionId: string | null): LiveRun {
   const run = live.add(runId, model, sessionId);
+  run.shownBy++;
   if (!run.fold.outcome) hub.follow(runId);
   return run;
 }
 
-/** Lets a run go that nothing shows any more. */
-export function forget(runId: string): void {
-  hub.unfollow(runId);
-  live.remove(runId);
+/** Lets it go, unless somebody else still shows it. */
+export function release(run: LiveRun): void {
+  if (--run.shownBy > 0 || live.get(run.id) !== run) return;
+  hub.unfollow(run.id);
+  live.remove(run.id);
 }
 
 // ---------------------------------------------------------------------- fetching
@@ -155,12 +157,19 @@ export async function refresh(): Promise<void> {
 }
 
 async function fetchLists(): Promise<void> {
+  const before = renaming;
+  await before;
   try {
     const [page, running, waiting] = await Promise.all([
       api.sessions(),
       api.runs({ status: "running" }),
       api.runs({ status: "waiting" }),
     ]);
+    // It may be from before a name was changed meanwhile.
+    if (renaming !== before) {
+      refreshAgain = true;
+      return;
+    }
     batch(() => {
       // What was paged in before stays behind it.
       const fresh = new Set(page.sessions.map((session) => session.id));
@@ -178,6 +187,16 @@ async function fetchLists(): Promise<void> {
   } catch (error) {
     failToFetch(error);
   }
+}
+
+let renaming: Promise<unknown> = Promise.resolve();
+
+/** Shown at once. */
+export async function rename(id: string, title: string): Promise<void> {
+  sessions.value = sessions.value.map((one) => (one.id === id ? { ...one, title } : one));
+  renaming = renaming.then(() => api.changeSession(id, { title })).catch(fail);
+  await renaming;
+  void refresh();
 }
 
 export async function loadMore(): Promise<void> {

@@ -65,16 +65,19 @@ export function Composer(props: Props) {
   );
 
   const empty = !draft.text.trim() && !draft.images.length;
+  // In a conversation, one message may follow the other; what is only made by the first has to be there before.
+  const closed = sending && !canQueue;
   const submit = async (multitask: Multitask) => {
-    if (empty || sending || uploading) return;
+    if (empty || closed || uploading) return;
     const sent = draft;
     change({ text: "", images: [] });
     setSending(true);
+    // At once: later, it may be somewhere else.
+    area.current?.focus();
     const taken = await send({ content: sent.text, parts: sent.images, multitask });
     setSending(false);
     // Unless something new was written meanwhile.
     if (!taken && !readDraft(place).text) change(sent);
-    area.current?.focus();
   };
   const attach = async (given: Iterable<File>) => {
     for (const file of given) {
@@ -211,7 +214,7 @@ export function Composer(props: Props) {
             class="round send"
             aria-label="Send"
             title="Send (Enter)"
-            disabled={empty || sending || uploading > 0}
+            disabled={empty || closed || uploading > 0}
           >
             <Icon name="send" />
           </button>

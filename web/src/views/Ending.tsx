@@ -2,14 +2,20 @@
 
 import { endingText, isWhole, toneOf } from "../endings";
 import type { OpenSession } from "../session";
-import type { Item, MessageItem, NoticeItem, Outcome } from "../wire";
+import type { Item, MessageItem, NoticeItem, Outcome, OutcomeType } from "../wire";
 import { Icon } from "./Icon";
 
-const ENDINGS = new Set(["stopped", "failed", "interrupted", "incomplete"]);
+const ENDINGS: ReadonlySet<string> = new Set(["stopped", "failed", "interrupted", "incomplete"]);
 
 /** It tells of an ending, which is shown by itself. */
 export function isEnding(notice: NoticeItem): boolean {
   return ENDINGS.has(notice.code);
+}
+
+/** All that is known of an answer of which nothing was kept. */
+export function endingOf(notices: Item[]): Outcome | null {
+  const own = notices.find((item): item is NoticeItem => item.kind === "notice" && isEnding(item));
+  return own ? { type: own.code as OutcomeType, message: own.text } : null;
 }
 
 interface Props {
@@ -28,16 +34,13 @@ interface Props {
 }
 
 export function Ending({ session, runId, outcome, notices, askedId, first, ranTools, last }: Props) {
-  if (isWhole(outcome)) return null;
-  const own = notices.find((item) => item.kind === "notice" && isEnding(item)) as NoticeItem | undefined;
-  const text = outcome ? endingText(outcome) : own?.text;
-  if (!text) return null;
-  const tone = outcome ? toneOf(outcome) : own?.code === "stopped" ? "calm" : "bad";
+  const ending = outcome ?? endingOf(notices);
+  if (!ending || isWhole(ending)) return null;
   const again = first?.id ?? askedId;
   return (
-    <div class={`ending ${tone}`}>
+    <div class={`ending ${toneOf(ending)}`}>
       <span class="ending-text">
-        {first && <b>Partial.</b>} {text}
+        {first && <b>Partial.</b>} {endingText(ending)}
         {first && <span class="kept"> Every word that arrived is kept.</span>}
       </span>
       {last && (

@@ -13,7 +13,9 @@ interface Props {
 }
 
 export function Figures({ session, runId, messages }: Props) {
-  const run = runsOf(session).value.get(runId);
+  const known = runsOf(session).value.get(runId);
+  // What was known while it went on is not what it took.
+  const run = known?.outcome ? known : undefined;
   const chars = messages.reduce((sum, one) => sum + one.content.length + (one.reasoning?.length ?? 0), 0);
   const usage = run?.usage ?? sumUsage(messages.map((message) => message.usage ?? {}));
   const tokens = outputTokens(usage, chars);

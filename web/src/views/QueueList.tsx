@@ -4,28 +4,25 @@ import { useRef, useState } from "preact/hooks";
 import { api } from "../api";
 import { imagesOf, moved, reordered, without } from "../queue";
 import type { OpenSession } from "../session";
-import { fail } from "../state";
 import type { Queue, QueueItem } from "../wire";
 import { Icon } from "./Icon";
 
 export function QueueList({ session }: { session: OpenSession }) {
   const queue = session.queue.value;
   if (!queue?.items.length) return null;
-  const change = async (what: () => Promise<Queue | undefined>) => {
-    try {
-      const next = await what();
-      if (next) session.queue.value = next.items.length ? next : null;
-      void session.load();
-    } catch (error) {
-      fail(error);
-      void session.load();
-    }
-  };
+  const change = (what: () => Promise<Queue | undefined>, shown: Queue | null = queue) =>
+    void session.changeQueue(shown, what);
   const move = (from: number, to: number) => {
     const order = moved(queue, from, to);
-    session.queue.value = reordered(queue, order);
-    void change(() => api.changeQueue(session.id, { order }));
+    change(() => api.changeQueue(session.id, { order }), reordered(queue, order));
   };
+  // What goes on leaves the queue for the conversation: both are fetched together.
+  const goOn = async () => {
+    await api.changeQueue(session.id, { resume: true });
+    return undefined;
+  };
+  const remove = (runId: string) =>
+    change(() => api.unqueue(session.id, runId).then(() => undefined), without(queue, runId));
   return (
     <section class="queue" aria-label="Waiting messages">
       <header class="queue-head">
@@ -34,11 +31,7 @@ export function QueueList({ session }: { session: OpenSession }) {
           {queue.paused ? "Paused: the answer before did not complete" : "Next, when the answer is done"}
         </span>
         {queue.paused && (
-          <button
-            type="button"
-            class="button small primary"
-            onClick={() => void change(() => api.changeQueue(session.id, { resume: true }))}
-          >
+          <button type="button" class="button small primary" onClick={() => change(goOn)}>
             <Icon name="play" size={13} /> Go on
           </button>
         )}
@@ -51,19 +44,13 @@ export function QueueList({ session }: { session: OpenSession }) {
             up={n > 0 ? () => move(n, n - 1) : null}
             down={n < queue.items.length - 1 ? () => move(n, n + 1) : null}
             edit={(content) =>
-              void change(() =>
+              change(() =>
                 api.changeQueue(session.id, {
                   edit: { run_id: item.run.id, content, parts: imagesOf(item) },
                 }),
               )
             }
-            remove={() =>
-              void change(async () => {
-                session.queue.value = without(queue, item.run.id);
-                await api.unqueue(session.id, item.run.id);
-                return undefined;
-              })
-            }
+            remove={() => remove(item.run.id)}
           />
         ))}
       </ol>

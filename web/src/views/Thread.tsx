@@ -76,7 +76,6 @@ function shownRows(session: OpenSession) {
       />
     );
   });
-  if (pending) shown.push(<PendingSaid key="pending" pending={pending} />);
   if (run && !rows.some((row) => row.kind === "answer" && row.runId === run.id)) {
     shown.push(
       <Answer
@@ -87,10 +86,11 @@ function shownRows(session: OpenSession) {
         notices={NONE}
         run={run}
         askedId={askedId}
-        last
+        last={false}
       />,
     );
   }
+  if (pending) shown.push(<PendingSaid key="pending" pending={pending} />);
   return shown;
 }
 

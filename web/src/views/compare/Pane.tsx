@@ -1,14 +1,14 @@
 /** One model's answers in a comparison: stopped, asked again, swapped and gone on with on its own. */
 
-import { useLayoutEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { lastOf } from "../../comparison";
 import { endingText, isWhole, toneOf } from "../../endings";
 import { isActive, partsOf, type Row, ranTools, type Shown } from "../../fold";
 import type { LiveRun } from "../../runs";
 import type { OpenSession } from "../../session";
-import type { Outcome, Pane as PaneShape } from "../../wire";
+import type { Multitask, Outcome, Pane as PaneShape, RunShape } from "../../wire";
 import { PartView, sameModel, textOf, Waiting } from "../Answer";
-import { Ending } from "../Ending";
+import { Ending, endingOf } from "../Ending";
 import { useFollowing } from "../following";
 import { Icon } from "../Icon";
 import { copyText } from "../Markdown";
@@ -34,17 +34,23 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
   const model = parameters?.model ?? shape?.model ?? "";
   const rows = pane.rows.value;
   const last = rows.at(-1);
-  const runId = run?.id ?? (last?.kind === "answer" ? last.runId : (shape?.run?.id ?? null));
+  // The group and the pane are fetched each on its own: what one says of a run holds for that run alone.
+  const shapes = useRef(new Map<string, RunShape>()).current;
+  if (shape?.run) shapes.set(shape.run.id, shape.run);
+  const runId = run?.id ?? (last?.kind === "answer" ? last.runId : unseen(shape, rows));
+  const shown = runId === null ? null : pane.liveRun(runId);
+  const stored = runId === null ? null : (shapes.get(runId) ?? null);
   const known = run !== null || pane.info.value !== null;
-  const outcome = known ? outcomeOf(run, last, shape) : null;
-  const swap = async (other: string) => {
+  const outcome = known ? outcomeOf(shown, last, stored) : null;
+  const again = async (...how: [model?: string, multitask?: Multitask]) => {
+    // What was said or answered just now is the last.
+    await pane.load();
     const messageId = lastOf(pane);
-    await pane.change({ parameters: { ...parameters, model: other } });
-    if (messageId) await pane.retry(messageId, other, "interrupt");
+    if (messageId) await pane.retry(messageId, ...how);
   };
-  const again = () => {
-    const messageId = lastOf(pane);
-    if (messageId) void pane.retry(messageId);
+  const swap = async (other: string) => {
+    await pane.change({ parameters: { ...parameters, model: other } });
+    await again(other, "interrupt");
   };
   const by = run?.fold.by ?? (last?.kind === "answer" ? last.messages[0]?.answered_by : null);
   return (
@@ -91,7 +97,7 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
             aria-label={`Answer again: ${model}`}
             title="Answer again"
             disabled={busy}
-            onClick={again}
+            onClick={() => void again()}
           >
             <Icon name="retry" size={15} />
           </button>
@@ -99,7 +105,7 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
           {runId && <TruthButton runId={runId} />}
         </div>
         <div class="pane-line">
-          <PaneFigures run={run} shape={shape?.run ?? null} />
+          <PaneFigures run={shown} shape={stored} messages={last?.kind === "answer" ? last.messages : []} />
           <button
             type="button"
             class="button small"
@@ -115,14 +121,17 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
   );
 }
 
-/** The live one's, else the stored one's; while nobody knows, there is none. */
-function outcomeOf(run: LiveRun | null, last: Row | undefined, shape: PaneShape | null): Outcome | null {
-  if (run) return run.fold.outcome;
-  if (last?.kind === "answer") {
-    const stored = last.messages.at(-1)?.outcome;
-    if (stored) return stored;
-  }
-  return shape?.run?.outcome ?? null;
+/** The group's run, if it is none of those that the pane shows already. */
+function unseen(shape: PaneShape | null, rows: Row[]): string | null {
+  const id = shape?.run?.id ?? null;
+  return rows.some((row) => row.kind === "answer" && row.runId === id) ? null : id;
+}
+
+/** As it was seen to end, else as it is stored; while nobody knows, there is none. */
+function outcomeOf(shown: LiveRun | null, last: Row | undefined, stored: RunShape | null): Outcome | null {
+  if (shown) return shown.fold.outcome;
+  if (last?.kind !== "answer") return stored?.outcome ?? null;
+  return last.messages.at(-1)?.outcome ?? stored?.outcome ?? endingOf(last.notices);
 }
 
 function answerText(run: LiveRun | null, rows: Row[]): string {
@@ -165,12 +174,11 @@ function Body({ pane, model, rows, run }: BodyProps) {
               </p>
             ) : null;
           if (row.kind === "notice") return null;
-          const live = run?.id === row.runId ? run : null;
-          const last = n === rows.length - 1 && (run === null || live !== null);
-          return <PaneAnswer key={row.id} pane={pane} row={row} run={live} last={last} />;
+          const last = n === rows.length - 1 && (run === null || run.id === row.runId);
+          return <PaneAnswer key={row.id} pane={pane} row={row} run={pane.liveRun(row.runId)} last={last} />;
         })}
         {run && !stored && (
-          <PaneAnswer key={run.id} pane={pane} row={{ ...NOTHING, runId: run.id }} run={run} last />
+          <PaneAnswer key={run.id} pane={pane} row={{ ...NOTHING, runId: run.id }} run={run} last={false} />
         )}
       </div>
     </div>

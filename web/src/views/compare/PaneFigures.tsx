@@ -7,12 +7,13 @@ import {
   outputTokens,
   perSecond,
   speedText,
+  sumUsage,
   sureText,
   type Tokens,
   tokensText,
 } from "../../usage";
 import { duration } from "../../when";
-import type { RunShape } from "../../wire";
+import type { MessageItem, RunShape } from "../../wire";
 
 export interface PaneNumbers {
   firstMs: number | null;
@@ -20,8 +21,19 @@ export interface PaneNumbers {
   speed: number | null;
 }
 
-export function PaneFigures({ run, shape }: { run: LiveRun | null; shape: RunShape | null }) {
-  const { firstMs, tokens, speed } = run ? ofFold(run.fold) : shape ? ofShape(shape) : NOTHING;
+interface Props {
+  run: LiveRun | null;
+  shape: RunShape | null;
+  /** What is stored of it. */
+  messages: MessageItem[];
+}
+
+export function PaneFigures({ run, shape, messages }: Props) {
+  const { firstMs, tokens, speed } = run
+    ? ofFold(run.fold)
+    : shape?.outcome
+      ? ofShape(shape)
+      : ofMessages(messages);
   return (
     <dl class="pane-figures">
       <Figure
@@ -43,8 +55,6 @@ export function PaneFigures({ run, shape }: { run: LiveRun | null; shape: RunSha
     </dl>
   );
 }
-
-const NOTHING: PaneNumbers = { firstMs: null, tokens: { count: null, sure: "unknown" }, speed: null };
 
 interface FigureProps {
   name: string;
@@ -90,6 +100,13 @@ function ofFold(fold: Fold): PaneNumbers {
     tokens,
     speed: called ? null : perSecond(tokens, fold.firstTokenMs, lastMs),
   };
+}
+
+/** Its run was last looked at before it ended. */
+function ofMessages(messages: MessageItem[]): PaneNumbers {
+  const chars = messages.reduce((sum, one) => sum + one.content.length + (one.reasoning?.length ?? 0), 0);
+  const usage = sumUsage(messages.map((message) => message.usage ?? {}));
+  return { firstMs: null, tokens: outputTokens(usage, chars), speed: null };
 }
 
 function ofShape(run: RunShape): PaneNumbers {

@@ -6,7 +6,7 @@ import "../../styles/truth.css";
 import { ApiError } from "../../api";
 import { readLog } from "../../log";
 import type { LiveRun } from "../../runs";
-import { live } from "../../state";
+import { live, release } from "../../state";
 import { timelineOf } from "../../timeline";
 import type { LogEvent, RunShape } from "../../wire";
 import { Dialog } from "../Overlay";
@@ -42,7 +42,11 @@ function useLog(runId: string): Found {
     return run ? { state: "live", run } : { state: "loading" };
   });
   useEffect(() => {
-    if (found.state !== "loading") return;
+    if (found.state === "live") {
+      // To its end, also when the answer that it belongs to shows what is stored already.
+      found.run.shownBy++;
+      return () => release(found.run);
+    }
     readLog(runId).then(
       (log) => setFound({ state: "log", events: log.events }),
       (error) => {
@@ -50,6 +54,7 @@ function useLog(runId: string): Found {
         setFound({ state: "gone", message: String(error?.message ?? error), run: run ?? null });
       },
     );
+    return undefined;
   }, [runId]);
   return found;
 }
