@@ -23,8 +23,8 @@ from tests.commands import start
 SAFETY_MS: Final = 45_000
 """No test waits longer for anything. It is no measure of anything."""
 MODELS: Final = {
-    "slow": "sim/tokens-4000@40",
-    "brisk": "sim/tokens-4000@200",
+    "slow": "sim/tokens-20000@40",
+    "brisk": "sim/tokens-20000@200",
     "quick": "sim/tokens-30",
     "steady": "sim/tokens-150@200",
     "torn": "sim/tokens-50@200,cut-after-12",

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Route, expect
 from tests.page.axe import violations
 from tests.page.house import SAFETY_MS, House, Tab, eventually, tokens
 
-LINGER_S = 2.0
+LINGER_S = 3.0
 
 
 def panes_of(tab: Tab) -> Locator:

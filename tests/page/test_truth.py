@@ -57,7 +57,7 @@ def test_a_retry_a_fallback_and_a_stop_are_all_in_the_picture(tab: Tab, context:
     tab.ask("Go", "shaky")
     tab.wait_for_words(10)
     # Who really answers is said from the first word on.
-    expect(tab.answer.locator(".by")).to_contain_text("answered by sim/sim/tokens-4000@40")
+    expect(tab.answer.locator(".by")).to_contain_text("answered by sim/sim/tokens-20000@40")
     # It can be watched while the answer comes, and stays when it has ended.
     panel = truth(tab)
     expect(panel.locator(".truth-outcome")).to_have_text("Answering")
@@ -69,7 +69,7 @@ def test_a_retry_a_fallback_and_a_stop_are_all_in_the_picture(tab: Tab, context:
     expect(tab.answer.locator(".ending")).to_contain_text("Stopped by you")
     panel = truth(tab)
     expect(panel.locator(".truth-story")).to_contain_text(
-        "StoppedStopped by you. sim · sim/tokens-4000@40 was answering"
+        "StoppedStopped by you. sim · sim/tokens-20000@40 was answering"
     )
     # A busy machine may have its silences.
     assert [one for one in panel.locator(".moment b").all_inner_texts() if one != "Silence"] == [
@@ -89,15 +89,16 @@ def test_a_retry_a_fallback_and_a_stop_are_all_in_the_picture(tab: Tab, context:
     assert told["Tokens"][1] == "estimated"
     assert panel.locator(".lane-names span").all_inner_texts() == [
         "broken · sim/status-503",
-        "sim · sim/tokens-4000@40",
+        "sim · sim/tokens-20000@40",
     ]
     # Drawn to scale: the fallback lies where its time is.
     log = tab.house.log(run_id)
     ends = log[-1]["t"]
-    axis = panel.locator(".river").evaluate("(svg) => svg.width.baseVal.value") - 2 * 18
     first = next(event["t"] for event in log if event["type"] == "text")
-    drawn = float(panel.locator(".river .first").get_attribute("cx") or 0) - 18
-    assert drawn == pytest.approx(first / ends * axis, abs=1)
+    # Both at once: it is drawn again as its place is measured.
+    both = "(svg) => [svg.width.baseVal.value, Number(svg.querySelector('.first').getAttribute('cx'))]"
+    width, drawn = panel.locator(".river").evaluate(both)
+    assert drawn - 18 == pytest.approx(first / ends * (width - 2 * 18), abs=1)
     assert violations(page) == []
     # By keyboard, from moment to moment.
     time = panel.get_by_role("slider", name="Time")

@@ -32,6 +32,8 @@ export function keepGroups(): () => void {
 }
 
 let asked = 0;
+/** Those that are being deleted: until that is done, the server still knows them. */
+const leaving = new Set<string>();
 
 async function load(): Promise<void> {
   const mine = ++asked;
@@ -39,7 +41,7 @@ async function load(): Promise<void> {
     const page = await api.groups();
     if (mine !== asked) return;
     batch(() => {
-      groups.value = page.groups;
+      groups.value = staying(page.groups);
       moreGroups.value = page.next;
     });
   } catch (error) {
@@ -54,18 +56,24 @@ export async function loadMoreGroups(): Promise<void> {
   const page = await api.groups(before);
   if (mine !== asked) return;
   batch(() => {
-    groups.value = [...(groups.value ?? []), ...page.groups];
+    groups.value = [...(groups.value ?? []), ...staying(page.groups)];
     moreGroups.value = page.next;
   });
 }
 
+function staying(all: GroupSummary[]): GroupSummary[] {
+  return all.filter((group) => !leaving.has(group.id));
+}
+
 /** What of it still runs is stopped first. */
 export async function removeGroup(group: GroupSummary, runIds: string[]): Promise<void> {
-  groups.value = groups.value?.filter((one) => one.id !== group.id) ?? null;
+  leaving.add(group.id);
+  groups.value = groups.value && staying(groups.value);
   try {
     await Promise.all(runIds.map((id) => api.stop(id)));
     await api.deleteGroup(group.id);
   } catch (error) {
+    leaving.delete(group.id);
     fail(error);
   }
   await load();

@@ -157,12 +157,19 @@ export async function refresh(): Promise<void> {
 }
 
 async function fetchLists(): Promise<void> {
+  const before = renaming;
+  await before;
   try {
     const [page, running, waiting] = await Promise.all([
       api.sessions(),
       api.runs({ status: "running" }),
       api.runs({ status: "waiting" }),
     ]);
+    // It may be from before a name was changed meanwhile.
+    if (renaming !== before) {
+      refreshAgain = true;
+      return;
+    }
     batch(() => {
       // What was paged in before stays behind it.
       const fresh = new Set(page.sessions.map((session) => session.id));
@@ -180,6 +187,16 @@ async function fetchLists(): Promise<void> {
   } catch (error) {
     failToFetch(error);
   }
+}
+
+let renaming: Promise<unknown> = Promise.resolve();
+
+/** Shown at once. */
+export async function rename(id: string, title: string): Promise<void> {
+  sessions.value = sessions.value.map((one) => (one.id === id ? { ...one, title } : one));
+  renaming = renaming.then(() => api.changeSession(id, { title })).catch(fail);
+  await renaming;
+  void refresh();
 }
 
 export async function loadMore(): Promise<void> {

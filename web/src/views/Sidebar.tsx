@@ -12,6 +12,7 @@ import {
   moreSessions,
   refresh,
   refreshSoon,
+  rename,
   sessions,
   sessionsLoaded,
   sidebarOpen,
@@ -237,16 +238,7 @@ function Renaming({ session, close }: { session: Session; close(): void }) {
     if (over.current) return;
     over.current = true;
     close();
-    if (!keep || !title.trim() || title === session.title) return;
-    sessions.value = sessions.value.map((one) =>
-      one.id === session.id ? { ...one, title: title.trim() } : one,
-    );
-    try {
-      await api.changeSession(session.id, { title: title.trim().slice(0, 300) });
-    } catch (error) {
-      fail(error);
-    }
-    void refresh();
+    if (keep && title.trim() && title !== session.title) await rename(session.id, title.trim().slice(0, 300));
   };
   return (
     <li class="entry">
