@@ -16,11 +16,9 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    def now_s(self) -> float:
-        return time.monotonic()
-
-    def unix_s(self) -> float:
-        return time.time()
+    # Without a frame of ours: a request asks fourteen times.
+    now_s = staticmethod(time.monotonic)
+    unix_s = staticmethod(time.time)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -54,18 +54,19 @@ class Sink(Protocol):
 
 
 def emit(sink: Sink, *events: Event) -> None:
-    mended = [_mended(event) for event in events]
+    mended = [_mended(event) if isinstance(event, TextDelta | ReasoningDelta) else event for event in events]
+    apply = sink.fold.apply
     for event in mended:
-        sink.fold.apply(event)
+        apply(event)
     sink.take(mended)
 
 
-def _mended(event: Event) -> Event:
+def _mended(event: TextDelta | ReasoningDelta) -> TextDelta | ReasoningDelta:
     """Half a character, which Python can hold and no wire can: a source that is not ours may well say one."""
-    if isinstance(event, TextDelta | ReasoningDelta) and not event.text.isascii():
-        whole = event.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return event if whole == event.text else replace(event, text=whole)
-    return event
+    if event.text.isascii():
+        return event
+    whole = event.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return event if whole == event.text else replace(event, text=whole)
 
 
 class Source(Protocol):

@@ -11,6 +11,8 @@ from headwater.events import Event, ReasoningDelta, TextDelta
 
 TAGS: Final = ("think", "thinking", "thought", "reasoning")
 _OPENING: Final = {f"<{tag}>": f"</{tag}>" for tag in TAGS}
+# What a tag may begin with, and be all that has come.
+_BEGUN: Final = frozenset(tag[:n] for tag in _OPENING for n in range(len(tag)))
 # More white space than that is an answer which begins with white space, and is not held back.
 _BLANK_CHARS: Final = 256
 
@@ -36,7 +38,8 @@ class ThinkSplitter:
         out: list[Event] = []
         for event in events:
             if type(event) is not TextDelta or event.refusal:
-                out += self.end()
+                if self._held:
+                    out += self.end()
                 self._state = "opening"
                 self._after_tag = False
                 out.append(event)
@@ -72,7 +75,7 @@ class ThinkSplitter:
                 self._held.clear()
                 self._inside(bare[len(tag) :], out)
                 return
-        if endless or not any(tag.startswith(bare) for tag in _OPENING):
+        if endless or bare not in _BEGUN:
             out += self.end()
             self._state = "text"
 

@@ -10,6 +10,7 @@ import pytest
 
 from headwater.errors import CallerError, StoreError
 from headwater.events import (
+    AttemptStarted,
     Completed,
     Event,
     Failed,
@@ -20,12 +21,20 @@ from headwater.events import (
 )
 from headwater.lifecycle import RunState
 from headwater.records import Run
+from headwater.runs.live import MakeSource
 from headwater.runs.recover import resumed
-from headwater.source import Source
-from headwater.store.results import Busy, Queued, Started
+from headwater.source import Ended, Sink, Source, Suspended, emit
+from headwater.store.results import Busy, Ending, EndResult, Queued, Start, Started
 from tests.runs.puppets import OWNER, MakeStore, Puppet, new_id, stage
 
 pytestmark = pytest.mark.anyio
+
+
+def make(source: Source) -> MakeSource:
+    async def made(_: Run) -> Source:
+        return source
+
+    return made
 
 
 class TestEnds:
@@ -61,6 +70,60 @@ class TestEnds:
             result = await staged.ask()
             assert isinstance(result, Started)
             assert await staged.outcome(result.run.id) == Failed("refused", "No such model.", 404)
+
+    @pytest.mark.parametrize(
+        ("what", "then"),
+        [
+            ("it is stopped", "waits"),
+            ("it is stopped", "returns"),
+            ("it is stopped", "raises"),
+            ("it cancels itself", "returns"),
+            ("it cancels itself", "raises"),
+            ("it waits for something cancelled", "waits"),
+        ],
+    )
+    async def test_a_cancel_within_its_own_step_leaves_an_ending_that_is_kept(
+        self, make_store: MakeStore, what: str, then: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also a source that hears nothing of it before it is over (C47)."""
+
+        class Cancelled(Puppet):
+            async def run(self, sink: Sink) -> Ended | Suspended:
+                emit(sink, AttemptStarted("up", "m"), TextDelta("half"))
+                task, live = asyncio.current_task(), staged.runs.live(run_id)
+                assert task is not None
+                assert live is not None
+                other: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                acts = {"it is stopped": lambda: live.stop(Stopped("user")), "it cancels itself": task.cancel}
+                assert acts.get(what, other.cancel)()
+                if then == "waits":
+                    await other
+                if then == "raises":
+                    raise ValueError("on the way out")
+                return Ended(Completed("stop"))
+
+        async with stage(make_store) as staged:
+            at_once = staged.store.end
+
+            async def end(ending: Ending) -> EndResult:
+                # As with a store on another machine.
+                await asyncio.sleep(0)
+                return await at_once(ending)
+
+            monkeypatch.setattr(staged.store, "end", end)
+            run_id = new_id("run")
+            await staged.runs.start(
+                Start(run=Run(id=run_id, owner=OWNER, model="m", created_at=0.0)), make(Cancelled())
+            )
+            outcome = await staged.outcome(run_id)
+            if what == "it is stopped":
+                assert outcome == Stopped("user")
+            else:
+                assert outcome == Completed("stop") if then == "returns" else isinstance(outcome, Failed)
+            assert await staged.words(run_id) == ["half"]
+            run = await staged.store.run(OWNER, run_id)
+            assert run is not None
+            assert run.outcome == outcome
 
     async def test_nothing_stays_in_memory(self, make_store: MakeStore) -> None:
         """C53."""
@@ -138,10 +201,7 @@ class TestUnrecorded:
             run = Run(id=new_id("run"), owner=OWNER, model="m", created_at=0.0, recorded=False, on_disconnect="cancel")
             puppet = Puppet()
 
-            async def make(_: Run) -> Source:
-                return puppet
-
-            live = staged.runs.start_unrecorded(run, make)
+            live = staged.runs.start_unrecorded(run, make(puppet))
             await puppet.begun.wait()
             follower = staged.runs.follower(OWNER, run.id)
             puppet.say("now")
@@ -168,10 +228,7 @@ class TestUnrecorded:
             run = Run(id=new_id("run"), owner=OWNER, model="m", created_at=0.0, recorded=False, on_disconnect="cancel")
             puppet = Puppet()
 
-            async def make(_: Run) -> Source:
-                return puppet
-
-            live = staged.runs.start_unrecorded(run, make)
+            live = staged.runs.start_unrecorded(run, make(puppet))
             await puppet.begun.wait()
             follower = staged.runs.follower(OWNER, run.id)
             before = len(follower.take_nowait() or ())
@@ -201,16 +258,13 @@ class TestUnrecorded:
             run = Run(id=new_id("run"), owner=OWNER, model="m", created_at=0.0, recorded=False)
             puppet = Puppet()
 
-            async def make(_: Run) -> Source:
-                return puppet
-
-            live = staged.runs.start_unrecorded(run, make)
+            live = staged.runs.start_unrecorded(run, make(puppet))
             live.pause()
             await puppet.begun.wait()
             assert puppet.paused
             live.resume()
             puppet.end()
-            await live.task
+            await live.over
 
 
 class TestSuspension:

@@ -259,7 +259,9 @@ async def test_reading_it_again_under_load_refuses_nobody_and_loses_nothing(tmp_
         await long.until(b"t1 ")
         asking_on = [asyncio.create_task(ask(anew=number % 2 == 0)) for number in range(6)]
         for number in range(rounds):
-            (tmp_path / "headwater.toml").write_text(f"[server]\nheartbeat_s = {number + 1}\n{upstream(simulator)}")
+            # Whole at every moment: it may still be read for the signal before.
+            (tmp_path / "new.toml").write_text(f"[server]\nheartbeat_s = {number + 1}\n{upstream(simulator)}")
+            (tmp_path / "new.toml").replace(tmp_path / "headwater.toml")
             served.signal(signal.SIGHUP)
             await asyncio.sleep(0.05)
         over.set()

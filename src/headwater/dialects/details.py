@@ -7,16 +7,22 @@ attempts are added up, and of all else the last word stands.
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from headwater.dialects.lenient import mended_all, object_or_none
+from headwater.dialects.lenient import mended_all
 
 
 def uncounted(usage: dict[str, Any], counted: Mapping[str, Collection[str]]) -> dict[str, Any]:
     """What tells something. `counted`: the fields that have a place elsewhere; of objects, only those in them."""
-    found = {name: mended_all(value) for name, value in usage.items() if name not in counted}
-    for name, inner in counted.items():
-        details = object_or_none(usage.get(name)) or {}
-        found[name] = {key: mended_all(value) for key, value in details.items() if key not in inner and value}
-    return {name: value for name, value in found.items() if value}
+    found: dict[str, Any] = {}
+    for name, value in usage.items():
+        if name not in counted:
+            told = value
+        elif isinstance(value, dict):
+            told = {key: detail for key, detail in value.items() if key not in counted[name] and detail}
+        else:
+            continue
+        if told:
+            found[name] = mended_all(told)
+    return found
 
 
 def added(one: Any, other: Any) -> Any:

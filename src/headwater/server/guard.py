@@ -8,6 +8,7 @@ keys a page of another origin is refused only where a browser would send the key
 import ipaddress
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -62,12 +63,13 @@ class Guard:
         """For what needs no key: whoever is let through the door may see it. Raises `Refusal`."""
         headers = _headers(scope)
         self._check_size(scope)
+        host = self._host(scope, headers)
         if await self._keyring.is_needed():
-            self._check_host(self._host(scope, headers), self._hosts)
+            self._check_host(host, self._hosts)
         else:
-            self._check_local(scope, headers)
+            self._check_local(scope, headers, host)
         if scope["method"] != "GET":
-            self._check_origin(headers, self._host(scope, headers))
+            self._check_origin(headers, host)
 
     def is_secure(self, scope: AsgiScope) -> bool:
         """The browser came by https, be it only up to a proxy that we trust."""
@@ -79,17 +81,18 @@ class Guard:
 
     async def _caller(self, scope: AsgiScope, headers: Mapping[str, str]) -> Caller:
         self._check_size(scope)
+        host = self._host(scope, headers)
         if not await self._keyring.is_needed():
-            self._check_local(scope, headers)
-            self._check_origin(headers, self._host(scope, headers), self._origins)
+            self._check_local(scope, headers, host)
+            self._check_origin(headers, host, self._origins)
             return LOCAL
-        self._check_host(self._host(scope, headers), self._hosts)
+        self._check_host(host, self._hosts)
         key = _key_in(headers)
         if key is None:
             key = _cookie_in(headers)
             if key is not None:
                 # A browser sends it by itself, whoever made it ask.
-                self._check_origin(headers, self._host(scope, headers))
+                self._check_origin(headers, host)
         if key is None:
             raise _unauthorized("A key is needed: Authorization: Bearer KEY.", "key_needed")
         caller = await self._keyring.caller(key)
@@ -100,10 +103,10 @@ class Guard:
     # ------------------------------------------------------------- where from
 
     def _check_size(self, scope: AsgiScope) -> None:
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > HEADERS_BYTES:
+        if sum(map(len, chain.from_iterable(scope["headers"]))) > HEADERS_BYTES:
             raise Refusal("The headers are too large.", status=431, code="headers_too_large")
 
-    def _check_local(self, scope: AsgiScope, headers: Mapping[str, str]) -> None:
+    def _check_local(self, scope: AsgiScope, headers: Mapping[str, str], host: str) -> None:
         if not _FORWARDING.isdisjoint(headers):
             message = "This server has no keys, and a proxy would open it to everybody."
             raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="proxy_without_keys")
@@ -111,7 +114,6 @@ class Guard:
         if client is not None and not _is_loopback(client[0]):
             message = "This server has no keys, and answers only to its own machine."
             raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="not_local")
-        host = self._host(scope, headers)
         if not _is_loopback(_name_of(host)):
             # A name in a stranger's DNS may be pointed at this machine; it would still be in `Host`.
             self._check_host(host, self._hosts or ("localhost",))

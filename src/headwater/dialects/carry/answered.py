@@ -175,18 +175,23 @@ ANSWERED: Final[tuple[Answered, ...]] = (
 )
 
 
-# Looked up once, and of all kinds of events only those that a row is about: an answer has more of the others.
+# Looked up once.
 _NOT_CARRIED: Final = {
     dialect: [(row.found, fate) for row in ANSWERED if (fate := row.fate(dialect)) != CARRIED]
     for dialect in get_args(DialectName)
 }
-_LOSING: Final = (TextDelta, ToolCallEnded, ProviderState, RunEnded)
 
 
 def unsaid(event: Event, dialect: DialectName) -> str | None:
     """What a client of this dialect will not see of an event, or not as it is: for a notice, which goes before it."""
-    if type(event) not in _LOSING or (type(event) is TextDelta and not event.refusal):
-        return None
+    match event:
+        case TextDelta(refusal=True) | ToolCallEnded() | RunEnded(outcome=Incomplete()):
+            pass
+        case ProviderState() if event.dialect != dialect:
+            pass
+        case _:
+            # No row is about these, of which an answer has more.
+            return None
     said = [
         f"{'Told otherwise' if fate.kind == 'changed' else 'Not told'}: {what}. {fate.why}"
         for found, fate in _NOT_CARRIED[dialect]
