@@ -17,7 +17,7 @@ import openai
 import pytest
 
 from headwater.simulate import Answer
-from headwater.testing import Simulator
+from headwater.testing import ManualClock, Simulator
 from tests.commands import finished, start
 from tests.server.house import SAFETY_S, Line, asking, eventually, frames, texts
 
@@ -154,9 +154,14 @@ async def test_a_killed_server_tells_afterwards_what_had_come(tmp_path: Path) ->
 
 
 async def test_sigterm_lets_open_runs_end_and_begins_nothing_new(tmp_path: Path) -> None:
-    async with Simulator() as simulator, serve(tmp_path, upstream(simulator)) as served:
+    # The answer goes on when the test says so: it must not end before the server was asked.
+    clock = ManualClock()
+    async with Simulator(clock=clock) as simulator, serve(tmp_path, upstream(simulator)) as served:
         assert (await get(served, "/readyz")).status_code == 200
         line = await stream(served, "up/sim/tokens-40@40")
+        await simulator.wait_for_requests(1)
+        while simulator.requests[0].sent_tokens < 2:
+            await clock.advance(0.03)
         await line.until(b"t1 ")
         served.signal(signal.SIGTERM)
         async with asyncio.timeout(SAFETY_S):
@@ -165,6 +170,7 @@ async def test_sigterm_lets_open_runs_end_and_begins_nothing_new(tmp_path: Path)
         refused = await post(served, "/v1/chat/completions", **asking("chat", "demo/echo"))
         assert refused.status_code == 503
         assert refused.headers["retry-after"]
+        await clock.advance(1)
         assert b"t39 " in await line.until(b"[DONE]")
         await line.leave()
         await ended_well(served)
