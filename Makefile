@@ -9,8 +9,12 @@ IMPURE := */upstream/*,*/runs/*,*/store/*,*/simulate/*,*/agent/*,*/server/*,*/cl
 
 PAGE := src/headwater/server/page/index.html
 WEB := $(shell find web/src -type f) web/index.html web/vite.config.ts web/tsconfig.json
-# Tests of what runs as processes of their own, where no line is counted: without the tracer they take half the time.
-APART := $(wildcard tests/server tests/server_native tests/cli tests/page tests/test_serve.py)
+# Tests of what runs as processes of their own, where no line is counted; and long ones (any input, any order, real SDKs), whose lines
+# plainer ones reach, too. Without the tracer they take little more than half the time.
+APART := $(wildcard tests/server tests/server_native tests/cli tests/page tests/test_serve.py \
+  tests/workers tests/test_container.py tests/simulate/test_page.py tests/dialects/test_*_sdk.py tests/dialects/test_histories.py \
+  tests/dialects/test_checkers.py tests/sessions/test_any_talk.py tests/config/test_any.py tests/config/test_lines.py \
+  tests/agent/test_points.py tests/runs/test_kill.py tests/runs/test_machine.py tests/store/test_machine.py tests/upstream/test_many.py)
 # Three on two cores: a good part of the time is waiting.
 PYTEST := pytest -n 3 --dist worksteal
 
@@ -51,8 +55,7 @@ bench: $(VENV)/.dev $(PAGE)
 
 # The same kills and machines as in `make test`, ten times as many.
 soak: $(VENV)/.dev
-	HEADWATER_KILLS=200 $(BIN)/python -m pytest --hypothesis-profile=soak tests/runs/test_kill.py tests/runs/test_machine.py
-	$(BIN)/python -m pytest --hypothesis-profile=soak tests/store/test_conformance.py -k machine
+	HEADWATER_KILLS=200 $(BIN)/python -m pytest --hypothesis-profile=soak tests/runs/test_kill.py tests/runs/test_machine.py tests/store/test_machine.py
 
 # The pictures in the README, from the page as it is now.
 screenshots: $(VENV)/.dev $(PAGE)

@@ -307,7 +307,8 @@ export class OpenSession {
     const shown = this.run.peek();
     // What is still shown of another stays until that is stored: then all of this takes its place at once.
     if (run.status === "queued" || this.isOver(run.id) || (shown && shown.id !== run.id)) {
-      if (this.sent.value) this.sent.value = { ...this.sent.value, taken: true };
+      const sent = this.pending.peek();
+      this.sent.value = sent && { ...sent, taken: true };
       return;
     }
     makeRoom();

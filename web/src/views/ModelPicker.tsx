@@ -95,7 +95,11 @@ export function ModelPicker({ chosen, choose, label = "Model", up = true }: Prop
               </div>
             ))}
           </div>
-          {!groups.length && <p class="hint">No model has that in its name.</p>}
+          {!groups.length && (
+            <p class="hint">
+              {models.value.length ? "No model has that in its name." : "Asking for models…"}
+            </p>
+          )}
         </div>
       )}
     </span>

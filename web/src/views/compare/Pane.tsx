@@ -36,7 +36,8 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
   const last = rows.at(-1);
   // The group and the pane are fetched each on its own: what one says of a run holds for that run alone.
   const shapes = useRef(new Map<string, RunShape>()).current;
-  if (shape?.run) shapes.set(shape.run.id, shape.run);
+  // What has ended stays as it is: what was asked for before that may come after it.
+  if (shape?.run && !shapes.get(shape.run.id)?.outcome) shapes.set(shape.run.id, shape.run);
   const runId = run?.id ?? (last?.kind === "answer" ? last.runId : unseen(shape, rows));
   const shown = runId === null ? null : pane.liveRun(runId);
   const stored = runId === null ? null : (shapes.get(runId) ?? null);
