@@ -28,12 +28,14 @@ PATHS: Final[dict[DialectName, str]] = {
     "responses": "/v1/responses",
     "messages": "/v1/messages",
 }
-SAFETY_S: Final = 30.0
+SAFETY_S: Final = 120.0
 """No test waits longer. It is no measure of anything."""
 
 
 def settings_for(simulator: Simulator, store: str = "memory:", **server: Any) -> Settings:
-    """An upstream for each dialect, named for it. One attempt: what goes wrong is to be seen."""
+    """An upstream for each dialect, named for it. One attempt: what goes wrong is to be seen.
+
+    On a machine that is very busy, one that has all day would else be given up."""
     upstreams: dict[str, UpstreamSettings] = {
         dialect: UpstreamSettings(
             dialect=dialect,
@@ -42,6 +44,9 @@ def settings_for(simulator: Simulator, store: str = "memory:", **server: Any) ->
             retries=0,
             list_models=False,
             cool_down_s=0,
+            connect_timeout_s=SAFETY_S,
+            first_token_timeout_s=3600,
+            idle_timeout_s=3600,
         )
         for dialect in DIALECTS
     }

@@ -25,7 +25,7 @@ from headwater.server.openapi import openapi
 from tests.server_native.serving import Served, served, settings_of, store_url
 from tests.server_native.test_owners import things
 
-EXAMPLES = 100 if os.environ.get("CI") == "true" else 25
+EXAMPLES = 50 if os.environ.get("CI") == "true" else 25
 
 pytestmark = pytest.mark.anyio
 
