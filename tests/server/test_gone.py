@@ -10,6 +10,7 @@ import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from headwater.events import Completed, DialectName, Outcome, Stopped
+from headwater.records import Run
 from headwater.runs.follow import Follower
 from headwater.runs.live import LiveRun
 from headwater.server.encoding import Gathered, Streamed
@@ -245,6 +246,33 @@ async def test_who_leaves_while_the_model_is_looked_up_has_asked_nobody(more: di
             ended = [run.outcome for run in (await house.services.store.runs("local", page=Page(10))).runs]
         assert ended == [Stopped("disconnect")]
         assert not asked.is_set()
+
+
+async def test_who_leaves_while_their_response_is_looked_up_is_no_error(
+    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = await house.post("responses", "demo/echo", background=True)
+    store, looked, told, over = house.services.store, asyncio.Event(), asyncio.Event(), asyncio.Event()
+    at_once = store.run
+
+    async def look_slowly(owner: str | None, run_id: str) -> Run | None:
+        looked.set()
+        await told.wait()
+        over.set()
+        return await at_once(owner, run_id)
+
+    monkeypatch.setattr(store, "run", look_slowly)
+    connections = house.server.server_state.connections
+    others = set(connections)
+    line = await house.line()
+    line.ask(f"/v1/responses/{answer.json()['id']}?stream=true", b"", method="GET")
+    await looked.wait()
+    line.reset()
+    await eventually(lambda: connections == others)
+    told.set()
+    await over.wait()
+    await eventually(lambda: not house.server.server_state.tasks)
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -5,7 +5,6 @@ for is noted before the source is cancelled; saving is nobody's to cancel.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
@@ -55,7 +54,7 @@ class Habits(Struct, frozen=True, kw_only=True):
 
 
 class LiveRun:
-    """A `Sink`. `begin` it once; `over` is done when its end is kept."""
+    """A `Sink`. `begin` it once; `task` is done when its end is kept."""
 
     def __init__(self, run: Run, habits: Habits, *, fold: Accumulator | None = None, last_seq: int = -1) -> None:
         self.run = run
@@ -86,21 +85,19 @@ class LiveRun:
         self._closed = False
         self._paused = False
         self._source: Source | None = None
-        self._driving = False
-        self._cancels = 0
-        """Of the task, by a stop. Any other is not for the source alone."""
+        self._work: asyncio.Task[Ended | Suspended] | None = None
+        self._over: asyncio.Future[None] | None = None
+        """While the source is waited for: it is done, or was given up."""
         self._told: list[Callable[[], None]] = []
         self._pour: Callable[[Sequence[Event]], None] | None = None
         self.straight: Straight | None = None
         """Of whoever it pours into, who opens it and closes it."""
         self._keeping: list[tuple[int, asyncio.Future[None]]] = []
         """Who waits for which entry to be committed."""
-        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._tasks: list[asyncio.Task[None]] = []
-        """Its own; and another one that ends it in its place, if its source does not give it back."""
+        self.task: asyncio.Task[None]
 
     def begin(self, make_source: MakeSource) -> None:
-        self._tasks.append(asyncio.create_task(self._main(make_source), name=self.run.id))
+        self.task = asyncio.create_task(self._main(make_source), name=self.run.id)
 
     # ------------------------------------------------------------- as a sink
 
@@ -214,49 +211,44 @@ class LiveRun:
 
     def stop(self, asked: Stopped | Interrupted) -> bool:
         """Have it end so. False: too late, it is ending already."""
-        if self._closed or self._asked is not None:
+        if self._closed or self._asked is not None or (self._work is not None and self._work.done()):
             return False
         self._asked, self._asked_s = asked, self._clock.now_s()
-        if self._driving:
-            self._cancels = 1
-            self._tasks[0].cancel()
+        if self._work is not None:
+            self._work.cancel()
         return True
 
     def tick(self, now_s: float) -> None:
         own_s = None if self._source is None else self._source.unwind_s
         unwind_s = self._habits.unwind_s if own_s is None else own_s
-        if self._asked is not None and self._driving and not self._closed and now_s - self._asked_s > unwind_s:
-            # It was told to stop, was given its time, and goes on all the same.
-            self._closed, self.straight, self.upstream_closed = True, None, "unknown"
-            self._tasks.append(asyncio.create_task(self._conclude(Ended(self._asked)), name=self.run.id))
+        if self._asked is not None and now_s - self._asked_s > unwind_s:
+            self._wake()
 
-    async def abandon(self) -> None:
-        """As it is, without an end."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    def _wake(self, *_: object) -> None:
+        if self._over is not None and not self._over.done():
+            self._over.set_result(None)
 
     async def _main(self, make_source: MakeSource) -> None:
-        CURRENT.set(self.run)
-        end = await self._drive(make_source)
-        if not self._closed:
-            self._closed, self.straight = True, None
-            await self._conclude(end)
-
-    async def _conclude(self, end: Ended | Suspended) -> None:
         """The outermost frame of a run: whatever goes wrong in it, the run has an ending."""
+        CURRENT.set(self.run)
         try:
+            end = await self._pump(make_source)
+            self._closed, self.straight = True, None
             if isinstance(end, Suspended):
                 await self._release(end)
             else:
                 await self._end(end.outcome)
+        except asyncio.CancelledError:
+            if self._work is not None and self._asked is None:
+                self._work.cancel()
+            raise
         except Exception as error:
             _log.error("%s: its end could not be kept as it was", self.run.id, exc_info=error)
             await self._end_bare()
         finally:
             self._tell()
-            self._source = None
-            self.over.set_result(None)
+            # A cancel's traceback holds the run that holds its task: until the next garbage collection.
+            self._work = self._source = None
 
     async def _release(self, end: Suspended) -> None:
         until = end.until.timestamp() if end.until else None
@@ -265,26 +257,6 @@ class LiveRun:
         self.suspended = bool(released)
         self.lost = True
 
-    async def _drive(self, make_source: MakeSource) -> Ended | Suspended:
-        """In the run's own task: one more for the source alone was 40 µs of every request."""
-        try:
-            end = await self._pump(make_source)
-        except asyncio.CancelledError:
-            if self._tasks[0].cancelling() > self._cancels:
-                self.over.cancel()
-                raise
-            end = Ended(Failed("agent_error", "What was to answer was cancelled from within."))
-        except Exception as error:
-            end = Ended(self._raised(error))
-        self._driving = False
-        if self._tasks[0].cancelling():
-            await _calm(self._tasks[0])
-        if self._asked is None:
-            return end
-        # It was asked for first, whatever the source made of it.
-        self.stopped_in_s = self._clock.now_s() - self._asked_s
-        return Ended(self._asked)
-
     async def _pump(self, make_source: MakeSource) -> Ended | Suspended:
         if self.log.last_seq < 0:
             at = datetime.fromtimestamp(self.run.started_at or self.run.created_at, UTC)
@@ -292,23 +264,48 @@ class LiveRun:
         if self._asked is not None:
             # Before it has begun (C48): nobody is asked anything.
             return Ended(self._asked)
-        self._driving = True
+        work = self._work = asyncio.create_task(self._drive(make_source))
+        if not await self._done(work):
+            self.upstream_closed = "unknown"
+            work.add_done_callback(_retrieve)
+            assert self._asked is not None
+            return Ended(self._asked)
+        if self._asked is not None:
+            self.stopped_in_s = self._clock.now_s() - self._asked_s
+        return self._end_of(work)
+
+    def _end_of(self, work: asyncio.Task[Ended | Suspended]) -> Ended | Suspended:
+        if self._asked is not None:
+            # It was asked for first, whatever the source made of it: to many a library a cancel is an error.
+            if not work.cancelled() and (error := work.exception()) is not None:
+                _log.warning("%s: its source raised when it was stopped: %r", self.run.id, error)
+            return Ended(self._asked)
+        if work.cancelled():
+            return Ended(Failed("agent_error", "What was to answer was cancelled from within."))
+        failure = work.exception()
+        if isinstance(failure, StoreError):
+            _log.error("%s: the store failed its source: %s", self.run.id, failure)
+            return Ended(Interrupted("store"))
+        return work.result() if failure is None else Ended(self._raised(failure))
+
+    async def _done(self, work: asyncio.Task[Ended | Suspended]) -> bool:
+        """False: it was told to stop, was given its time, and goes on all the same."""
+        # Not `asyncio.wait`: that takes a task more, for each run.
+        self._over = asyncio.get_running_loop().create_future()
+        work.add_done_callback(self._wake)
+        await self._over
+        return work.done()
+
+    async def _drive(self, make_source: MakeSource) -> Ended | Suspended:
         self._source = await make_source(self.run)
         if self._paused:
             self._source.pause()
         return await self._source.run(self)
 
-    def _raised(self, error: Exception) -> Failed | Interrupted:
-        if self._asked is not None:
-            # To many a library a cancel is an error.
-            _log.warning("%s: its source raised when it was stopped: %r", self.run.id, error)
-        elif isinstance(error, StoreError):
-            _log.error("%s: the store failed its source: %s", self.run.id, error)
-            return Interrupted("store")
-        elif isinstance(error, CallerError):
+    def _raised(self, error: BaseException) -> Failed:
+        if isinstance(error, CallerError):
             return Failed("refused", error.message, error.status)
-        else:
-            _log.error("%s: its source raised", self.run.id, exc_info=error)
+        _log.error("%s: its source raised", self.run.id, exc_info=error)
         return Failed(
             "agent_error", f"What was to answer has failed ({type(error).__name__}); the server's log has more."
         )
@@ -392,9 +389,7 @@ class LiveRun:
         )
 
 
-async def _calm(task: asyncio.Task[None]) -> None:
-    """Of a cancel that was meant for the source there must be nothing left for what follows."""
-    with contextlib.suppress(asyncio.CancelledError):
-        await asyncio.sleep(0)
-    while task.cancelling():
-        task.uncancel()
+def _retrieve(work: asyncio.Task[Ended | Suspended]) -> None:
+    """Of a source that was left to itself: what it comes to in the end is looked at by nobody."""
+    if not work.cancelled() and work.exception() is not None:
+        _log.warning("a source that ignored its stop has ended with %r", work.exception())

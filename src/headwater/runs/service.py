@@ -77,23 +77,23 @@ class Runs:
 
     async def settle(self) -> None:
         """Until all that is under way now has ended."""
-        if live := {run.over for run in self._live.values()}:
+        if live := {run.task for run in self._live.values()}:
             await asyncio.wait(live)
 
     async def close(self, drain_s: float = 0.0) -> None:
         """No new work. What runs may go on for a while; the rest ends as interrupted by the shutdown."""
         self.drain()
-        if live := {run.over for run in self._live.values()}:
+        live = {run.task for run in self._live.values()}
+        if live:
             await asyncio.wait(live, timeout=drain_s)
         for run in list(self._live.values()):
             run.stop(Interrupted("shutdown"))
         if self._live:
-            await asyncio.wait({run.over for run in self._live.values()}, timeout=self._habits.unwind_s + 1)
-        for task in self._tasks:
+            await asyncio.wait({run.task for run in self._live.values()}, timeout=self._habits.unwind_s + 1)
+        left = [*self._tasks, *(run.task for run in self._live.values())]
+        for task in left:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for run in list(self._live.values()):
-            await run.abandon()
+        await asyncio.gather(*left, return_exceptions=True)
         self._unwatch()
         self._closed = True
         for follower in tuple(self._followers):
@@ -159,7 +159,7 @@ class Runs:
             self._early_orders.discard(live.run.id)
             self._spawn(self._obey(live.run.id))
         live.begin(make_source or self._make_source)
-        live.over.add_done_callback(lambda _: self._over(live))
+        live.task.add_done_callback(lambda _: self._over(live))
         return live
 
     def _over(self, live: LiveRun) -> None:
@@ -207,7 +207,7 @@ class Runs:
         """How it ends, however that is: nothing is raised for a stop or a failure (C55)."""
         live = self._live.get(run_id)
         if live is not None and not live.run.recorded and owner in (None, live.run.owner):
-            await asyncio.wait({live.over})
+            await asyncio.wait({live.task})
             assert live.run.outcome is not None
             return live.run.outcome
         run = await self._store.run(owner, run_id)
@@ -272,7 +272,7 @@ class Runs:
         self, live: LiveRun, reason: Literal["user", "disconnect", "replaced"], wait_s: float
     ) -> StopAnswer:
         first = live.stop(Stopped(reason))
-        await asyncio.wait({live.over}, timeout=wait_s)
+        await asyncio.wait({live.task}, timeout=wait_s)
         over = live.run.outcome is not None
         return StopAnswer(live.run, first and isinstance(live.run.outcome, Stopped), over and live.upstream_closed)
 

@@ -29,8 +29,9 @@ class DialectRoute:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         services, server = self._services, self._services.settings.server
-        # Before anything is waited for: of a connection that is lost meanwhile the scope has none any more (C41).
+        # Whoever leaves from now on is heard of (C41).
         outlet = outlet_of(scope)
+        assert outlet is not None
         try:
             caller = await self._identify(scope)
             ask = self._dialect.parse(await read_body(scope, receive, server.max_body_bytes))

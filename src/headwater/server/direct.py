@@ -115,8 +115,9 @@ class Outlet:
             self._writer.on_gone()
 
 
-def outlet_of(scope: MutableMapping[str, Any]) -> Outlet:
-    outlet: Outlet = scope["extensions"][OUTLET]
+def outlet_of(scope: MutableMapping[str, Any]) -> Outlet | None:
+    """None: the client has left. Before anything was waited for, it has not."""
+    outlet: Outlet | None = scope["extensions"].get(OUTLET)
     return outlet
 
 

@@ -87,9 +87,11 @@ class Streamed:
         return self._around_text()
 
     def encode(self, events: Sequence[Event]) -> bytes:
-        if self._begun and len(events) == 1 and type(event := events[0]) is TextDelta and not event.refusal:
-            # Nearly every read there is.
-            return self._encode(event)
+        if len(events) == 1:
+            # Nearly every read there is; and nearly each is a text.
+            event = events[0]
+            plain = type(event) is TextDelta and self._begun and not event.refusal
+            return self._encode(event) if plain else self._one(event)
         return b"".join(
             [
                 self._encode(event)

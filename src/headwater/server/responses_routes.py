@@ -62,13 +62,16 @@ class ResponsesRoutes:
         if stored.run.log_dropped:
             message = "Its stream is past its retention. Retrieve it without 'stream'."
             raise CallerError(message, status=410, code="log_dropped", param="stream")
+        outlet = outlet_of(scope)
+        if outlet is None:
+            return
         encoder: Encoder = stored.encoder()
         if had:
             encoder = After(encoder, had)
             self._services.metrics.resumed("responses")
         answer: Answer = Streamed(responses, stored.head, encoder, refusable=False)
         stream = Stream(
-            outlet_of(scope),
+            outlet,
             self._services.runs.follower(stored.run.owner, stored.run.id),
             answer if stored.run.agent is None else OfAgent(answer),
             heartbeat_s=self._services.settings.server.heartbeat_s,
