@@ -48,7 +48,7 @@ check-page: web/node_modules/.made
 
 # All can be read; and are compiled then, so that not every process of `make test` has to.
 check-tests: $(VENV)/.dev
-	$(BIN)/pytest --collect-only -qq > /dev/null
+	$(BIN)/pytest --collect-only -qq > $(VENV)/tests.txt || { cat $(VENV)/tests.txt; exit 1; }
 
 bench: $(VENV)/.dev $(PAGE)
 	$(BIN)/python -m bench
@@ -76,7 +76,7 @@ $(VENV)/.made:
 	@$(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "make: $(PYTHON) can't make a virtual environment; on Debian: apt install python3-venv" >&2; exit 1; }
 	@# Older ones, as come with Python 3.11, take twice as long for what follows.
-	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check 'pip>=25' || true
+	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt pip || true
 	@touch $@
 
 # Each stamp is an installation as pyproject.toml and constraints.txt want it; make repeats it when they change.
