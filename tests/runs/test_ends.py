@@ -25,7 +25,7 @@ from headwater.records import Run
 from headwater.runs.live import MakeSource
 from headwater.runs.recover import resumed
 from headwater.source import Ended, Sink, Source, Suspended, emit
-from headwater.store.results import Busy, Ending, EndResult, Queued, Start, Started
+from headwater.store.results import Busy, Queued, Start, Started
 from tests.runs.puppets import OWNER, MakeStore, Puppet, new_id, stage
 
 pytestmark = pytest.mark.anyio
@@ -85,7 +85,7 @@ class TestEnds:
         ],
     )
     async def test_a_cancel_within_its_own_step_leaves_an_ending_that_is_kept(
-        self, make_store: MakeStore, what: str, then: str, monkeypatch: pytest.MonkeyPatch
+        self, make_store: MakeStore, what: str, then: str
     ) -> None:
         """Also a source that hears nothing of it before it is over (C47)."""
 
@@ -105,14 +105,6 @@ class TestEnds:
                 return Ended(Completed("stop"))
 
         async with stage(make_store) as staged:
-            at_once = staged.store.end
-
-            async def end(ending: Ending) -> EndResult:
-                # As with a store on another machine.
-                await asyncio.sleep(0)
-                return await at_once(ending)
-
-            monkeypatch.setattr(staged.store, "end", end)
             run_id = new_id("run")
             await staged.runs.start(
                 Start(run=Run(id=run_id, owner=OWNER, model="m", created_at=0.0)), make(Cancelled())

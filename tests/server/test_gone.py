@@ -4,16 +4,19 @@ import asyncio
 import gc
 import itertools
 import logging
+from collections.abc import MutableMapping
+from typing import Any
 
 import msgspec
 import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from headwater.events import Completed, DialectName, Outcome, Stopped
-from headwater.records import Run
 from headwater.runs.follow import Follower
 from headwater.runs.live import LiveRun
 from headwater.server.encoding import Gathered, Streamed
+from headwater.server.http import anybody
+from headwater.server.responses_routes import ResponseRoute, ResponsesRoutes
 from headwater.server.streams import Stream
 from headwater.store.results import Page
 from tests.server.house import (
@@ -248,31 +251,26 @@ async def test_who_leaves_while_the_model_is_looked_up_has_asked_nobody(more: di
         assert not asked.is_set()
 
 
-async def test_who_leaves_while_their_response_is_looked_up_is_no_error(
-    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_who_leaves_while_their_response_is_looked_up_is_no_error(house: House) -> None:
     answer = await house.post("responses", "demo/echo", background=True)
-    store, looked, told, over = house.services.store, asyncio.Event(), asyncio.Event(), asyncio.Event()
-    at_once = store.run
+    route = ResponseRoute(house.services, anybody, ResponsesRoutes.retrieve)
+    # As the connection leaves it when it is lost.
+    scope = {
+        "path_params": {"response_id": answer.json()["id"]},
+        "query_string": b"stream=true",
+        "headers": [],
+        "extensions": {},
+    }
+    sent: list[MutableMapping[str, Any]] = []
 
-    async def look_slowly(owner: str | None, run_id: str) -> Run | None:
-        looked.set()
-        await told.wait()
-        over.set()
-        return await at_once(owner, run_id)
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
 
-    monkeypatch.setattr(store, "run", look_slowly)
-    connections = house.server.server_state.connections
-    others = set(connections)
-    line = await house.line()
-    line.ask(f"/v1/responses/{answer.json()['id']}?stream=true", b"", method="GET")
-    await looked.wait()
-    line.reset()
-    await eventually(lambda: connections == others)
-    told.set()
-    await over.wait()
-    await eventually(lambda: not house.server.server_state.tasks)
-    assert caplog.messages == []
+    async def receive() -> MutableMapping[str, Any]:
+        return {"type": "http.disconnect"}
+
+    await route(scope, receive, send)
+    assert sent == []
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
