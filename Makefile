@@ -86,12 +86,17 @@ $(VENV)/.run: $(VENV)/.made pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
+$(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt | $(VENV)/.node
 	@echo "Installing Headwater and its development tools into $(VENV) (once)…"
 	@$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	@touch $@ $(VENV)/.run
 
-web/node_modules/.made: $(VENV)/.made web/package.json
+# Before all else that pip installs: two of them at once would see each other's halves.
+$(VENV)/.node: $(VENV)/.made
+	@.ci/npm --version > /dev/null
+	@touch $@
+
+web/node_modules/.made: $(VENV)/.node web/package.json
 	@echo "Installing what the page is built with into web/node_modules (once)…"
 	@.ci/npm install --loglevel error --no-progress
 	@touch $@
