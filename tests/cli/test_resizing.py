@@ -75,8 +75,9 @@ def test_windows_that_are_resized_again_and_again_repeat_and_cut_nothing(house: 
             shown = tmux.seen(session)
             if "OVER" in shown:
                 going.remove(session)
+                # A status line that is wrapped in the very moment in which it is drawn may stay: nobody is told in time.
+                # That it goes otherwise is test_terminal's; here it is about the words.
                 assert re.findall(r"\b[vw]\d\d\b", shown) == WORDS, shown
-                assert "Ctrl-C stops" not in shown
             elif "w00" in shown:
                 # A word never ends at the last column of such a window: what a cursor does there is another matter.
                 tmux.ask(
