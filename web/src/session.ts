@@ -15,6 +15,7 @@ import {
   sessions,
   watch,
 } from "./state";
+import { endingIn, isAmong, lastSaidId, storedIds } from "./stored";
 import type { Asked, Item, MessageItem, Multitask, Parameters, Part, Queue, SessionNow } from "./wire";
 
 /** Said, and not yet among what is stored. */
@@ -361,29 +362,6 @@ export class OpenSession {
     const listed = sessions.value.find((one) => one.id === this.id);
     return this.info.value?.title ?? listed?.title ?? (this.loaded.value ? "New conversation" : "…");
   }
-}
-
-function lastSaidId(items: Item[]): string | null {
-  return items.findLast((item) => item.kind === "message" && item.role === "user")?.id ?? null;
-}
-
-function isAmong(items: Item[], { afterId, content }: Pending): boolean {
-  const after = items.slice(items.findIndex((item) => item.id === afterId) + 1);
-  return after.some((item) => item.kind === "message" && item.role === "user" && item.content === content);
-}
-
-/** The runs of which something is stored: what they said, or how they went. */
-function storedIds(items: Item[]): Set<string> {
-  const own = items.filter((item) => item.kind === "notice" || item.role === "assistant");
-  return new Set(own.flatMap((item) => item.run_id ?? []));
-}
-
-/** Of a run whose end was stored before its last event came here. */
-function endingIn(items: Item[], runId: string): string {
-  const own = items.filter((item) => item.run_id === runId);
-  const outcome = own.findLast((item) => item.kind === "message" && item.outcome);
-  if (outcome?.kind === "message") return outcome.outcome?.type ?? "";
-  return own.findLast((item) => item.kind === "notice")?.code ?? "";
 }
 
 function endingSaid(type: string): string {

@@ -116,7 +116,7 @@ class Outlet:
 
 
 def outlet_of(scope: MutableMapping[str, Any]) -> Outlet | None:
-    """None: the client has left. Before anything was waited for, it has not."""
+    """None: the client has left."""
     outlet: Outlet | None = scope["extensions"].get(OUTLET)
     return outlet
 
