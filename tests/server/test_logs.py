@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from headwater.events import Failed, Stopped, Usage
 from headwater.records import Run
 from headwater.runs.observing import CURRENT
-from headwater.server.logs import configure, formatter
+from headwater.server.logs import RunLog, configure, formatter
 from headwater.testing import Simulator
 from tests.server.house import Line, asking, eventually
 from tests.server.test_process import post, serve, upstream
@@ -99,6 +101,30 @@ def test_what_json_can_not_hold_is_written_somehow() -> None:
     record.thing = {1, 2}
     record.other = object()
     assert "object object" in json.loads(formatter("json", terminal=False).format(record))["other"]
+
+
+def test_the_line_of_a_run_is_a_record_like_any_other(caplog: pytest.LogCaptureFixture) -> None:
+    failed = Failed("upstream_error", "Its own words.", status=529)
+    run = replace(RUN, outcome=failed, started_at=10.0, first_token_at=10.25, ended_at=12.5, usage=Usage(3, 4))
+    with caplog.at_level(logging.INFO, "headwater.runs"):
+        RunLog().ended(run, None)
+        RunLog().ended(replace(run, outcome=Stopped("user"), usage=Usage(3, None, source="provider")), None)
+    first, second = caplog.records
+    line = json.loads(formatter("json", terminal=False).format(first))
+    assert list(line) == [
+        *("timestamp", "level", "logger", "event", "run_id", "session_id", "owner", "route", "model"),
+        *("outcome", "reason", "status", "duration_s", "first_token_s"),
+    ]
+    assert line == json.loads(formatter("json", terminal=False).format(logging.makeLogRecord(vars(first))))
+    assert (line["timestamp"], line["level"], line["status"]) == ("1970-01-01T00:00:12.500000+00:00", "warning", 529)
+    shown = logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s: %(outcome)s after %(duration_s)s")
+    assert shown.format(first).endswith(":12,500 headwater.runs WARNING run ended: failed after 2.5")
+    assert "outcome=failed" in formatter("text", terminal=False).format(first)
+    assert second.relativeCreated == pytest.approx(first.relativeCreated)
+    about = {"outcome": "stopped", "reason": "user", "level": "info", "input_tokens": 3}
+    said = json.loads(formatter("json", terminal=False).format(second))
+    assert about.items() <= said.items()
+    assert {"status", "output_tokens"}.isdisjoint(said)
 
 
 async def test_a_server_says_how_each_run_ended_and_nothing_of_what_was_said(tmp_path: Path) -> None:

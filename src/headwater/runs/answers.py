@@ -42,6 +42,9 @@ class Answers:
 
     async def asking(self, run: Run, request: Request, model: Model) -> Source:
         """The same where the request is at hand: no store has it if the run is not recorded. Raises `CallerError`."""
+        if run.session_id is None and run.previous_run_id is None:
+            # Nothing was said before it: nearly all that a gateway is asked.
+            return turn(run, model, request)
         built = await self._told(run, request, model.context_tokens)
         asked = turn(run, model, built.request, built.goes_on)
         return asked if built.notice is None else Noted(asked, built.notice)

@@ -1,6 +1,6 @@
 """The application: one table of all that is served."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final
 
 from starlette.applications import Starlette
@@ -35,9 +35,9 @@ class App:
         self._asked = asked
         self._every = every
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         asked = self._asked.get(scope["path"]) if scope["method"] == "POST" else None
-        await (asked or self._every)(scope, receive, send)
+        return (asked or self._every)(scope, receive, send)
 
 
 def build_app(services: Services, identify: Identify = anybody, more: Sequence[BaseRoute] = ()) -> App:

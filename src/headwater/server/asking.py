@@ -43,6 +43,7 @@ async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask
         # Looked at last: what is begun after the end has come would be nobody's.
         message = "This server is shutting down. Ask again: another may be up."
         raise CallerError(message, status=503, code="shutting_down")
+    recorded = model is None or is_recorded(ask)
     now = services.clock.unix_s()
     run = Run(
         id=services.make_id("run"),
@@ -55,12 +56,15 @@ async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask
         agent=name if model is None else None,
         on_disconnect=ask.on_disconnect,
         on_cut=ask.on_cut,
-        recorded=model is None or is_recorded(ask),
+        recorded=recorded,
+        # Of the others the store says when they begin, and where.
+        state=RunState.QUEUED if recorded else RunState.RUNNING,
+        started_at=None if recorded else now,
+        worker_id=None if recorded else services.store.worker_id,
     )
     head = Head(run.id, int(now), name, ask.echo)
-    if model is None or run.recorded:
+    if model is None or recorded:
         return Begun(await _start(services, run, ask, model), head, None)
-    run = replace(run, state=RunState.RUNNING, started_at=now, worker_id=services.store.worker_id)
     return Begun(run, head, services.runs.start_unrecorded(run, _asking(services, ask, model)))
 
 
@@ -76,15 +80,15 @@ def is_recorded(ask: Ask) -> bool:
 
 async def _model(services: Services, caller: Caller, asked: str | None) -> tuple[str, Model | None]:
     """The name that is meant, and who answers for it; None: an agent does."""
-    catalog, now_s = services.upstreams.catalog, services.clock.now_s()
-    name = await catalog.choose(asked, now_s)
+    upstreams = services.upstreams
+    name = asked or await upstreams.catalog.choose(asked, services.clock.now_s())
     if not caller.may_ask(name):
         raise CallerError(
             f"There is no model '{name}' for this key.", status=404, code="model_not_found", param="model"
         )
     if name in services.agents:
         return name, None
-    return name, services.upstreams.of(await catalog.resolve(name, now_s))
+    return name, await upstreams.model(name)
 
 
 def _asking_still(services: Services, ask: Ask, model: Model) -> MakeSource:

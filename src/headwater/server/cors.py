@@ -3,7 +3,7 @@
 They come with a key in a header. A cookie is never theirs: nothing here allows credentials, and the guard refuses them.
 """
 
-from collections.abc import MutableMapping
+from collections.abc import Awaitable, MutableMapping
 from typing import Any, Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -22,15 +22,13 @@ class Cors:
         self._app = app
         self._services = services
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         origins = self._services.settings.server.cors_origins
         if not origins or (origin := header(scope, b"origin")) not in origins:
-            await self._app(scope, receive, send)
-            return
+            return self._app(scope, receive, send)
         allowed = [(b"access-control-allow-origin", str(origin).encode("latin-1")), (b"vary", b"Origin")]
         if scope["method"] == "OPTIONS" and header(scope, b"access-control-request-method"):
-            await _preflight(scope, send, allowed)
-            return
+            return _preflight(scope, send, allowed)
 
         async def send_marked(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
@@ -38,7 +36,7 @@ class Cors:
                 message = {**message, "headers": about}
             await send(message)
 
-        await self._app(scope, receive, send_marked)
+        return self._app(scope, receive, send_marked)
 
 
 async def _preflight(scope: Scope, send: Send, allowed: list[tuple[bytes, bytes]]) -> None:

@@ -1,5 +1,7 @@
 """`POST /v1/chat/completions`, `/v1/messages` and `/v1/responses`: a model asked in the words of a dialect."""
 
+from collections.abc import Awaitable
+
 from msgspec.structs import replace
 
 from headwater.conversation import Ask
@@ -47,11 +49,10 @@ class DialectRoute:
         else:
             await self._answer(outlet, send, ask, begun)
 
-    async def _answer(self, outlet: Outlet, send: Send, ask: Ask, begun: Begun) -> None:
+    def _answer(self, outlet: Outlet, send: Send, ask: Ask, begun: Begun) -> Awaitable[None]:
         if ask.background and not ask.stream:
             whole = Whole(200, just_begun(begun.head))
-            await send_whole(send, whole, (b"x-run-id", begun.run.id.encode()))
-            return
+            return send_whole(send, whole, (b"x-run-id", begun.run.id.encode()))
         server = self._services.settings.server
         if ask.stream:
             encoder = self._dialect.encoder(begun.head, include_usage=ask.include_usage, style=server.failure_style)
@@ -69,7 +70,7 @@ class DialectRoute:
             heartbeat_s=server.heartbeat_s,
             on_gone=lambda: self._on_gone(begun),
         )
-        await serve(self._services, stream, send)
+        return serve(self._services, stream, send)
 
     def _on_gone(self, begun: Begun) -> None:
         """At once, and here: nobody waits for a store to stop paying (C41)."""

@@ -20,19 +20,22 @@ from headwater.config.settings import ServerSettings
 from headwater.records import Scope
 from headwater.runs.service import Runs
 from headwater.server.callers import LOCAL, Caller, Keyring
+from headwater.server.http import header, headers_in
 from headwater.server.refusals import Refusal
+
+Headers = Mapping[bytes, bytes]
 
 COOKIE: Final = "headwater_key"
 HEADERS_BYTES: Final = 64 * 1024
 _FORWARDING: Final = frozenset(
     {
-        "forwarded",
-        "via",
-        "x-forwarded-for",
-        "x-forwarded-host",
-        "x-forwarded-proto",
-        "x-real-ip",
-        "cf-connecting-ip",
+        b"forwarded",
+        b"via",
+        b"x-forwarded-for",
+        b"x-forwarded-host",
+        b"x-forwarded-proto",
+        b"x-real-ip",
+        b"cf-connecting-ip",
     }
 )
 _HOW_TO_MAKE_A_KEY: Final = "Make a key (headwater keys create NAME), and send it with the request."
@@ -53,16 +56,23 @@ class Guard:
 
     async def caller(self, scope: AsgiScope, needs: Scope = "chat") -> Caller:
         """Raises `Refusal`: 401, 403, 421, 429, 431."""
-        caller = await self._caller(scope, _headers(scope))
+        headers = self._headers(scope)
+        host = self._host(scope, headers)
+        if await self._keyring.is_needed():
+            caller = await self._by_key(headers, host)
+        else:
+            self._check_local(scope, headers, host)
+            self._check_origin(headers, host, self._origins)
+            caller = LOCAL
         if needs not in caller.scopes:
             raise Refusal(f"This key may not do that: it has no scope '{needs}'.", status=403, code="scope_needed")
-        self._count(caller)
+        if caller.key_id is not None and caller.requests_per_minute is not None:
+            self._count(caller.key_id, caller.requests_per_minute)
         return caller
 
     async def visitor(self, scope: AsgiScope) -> None:
         """For what needs no key: whoever is let through the door may see it. Raises `Refusal`."""
-        headers = _headers(scope)
-        self._check_size(scope)
+        headers = self._headers(scope)
         host = self._host(scope, headers)
         if await self._keyring.is_needed():
             self._check_host(host, self._hosts)
@@ -73,19 +83,13 @@ class Guard:
 
     def is_secure(self, scope: AsgiScope) -> bool:
         """The browser came by https, be it only up to a proxy that we trust."""
-        proto = _headers(scope).get("x-forwarded-proto", "")
+        proto = header(scope, b"x-forwarded-proto")
         return scope["scheme"] == "https" or (proto == "https" and self._is_trusted(scope))
 
     async def caller_of(self, key: str) -> Caller | None:
         return await self._keyring.caller(key)
 
-    async def _caller(self, scope: AsgiScope, headers: Mapping[str, str]) -> Caller:
-        self._check_size(scope)
-        host = self._host(scope, headers)
-        if not await self._keyring.is_needed():
-            self._check_local(scope, headers, host)
-            self._check_origin(headers, host, self._origins)
-            return LOCAL
+    async def _by_key(self, headers: Headers, host: str) -> Caller:
         self._check_host(host, self._hosts)
         key = _key_in(headers)
         if key is None:
@@ -102,11 +106,12 @@ class Guard:
 
     # ------------------------------------------------------------- where from
 
-    def _check_size(self, scope: AsgiScope) -> None:
+    def _headers(self, scope: AsgiScope) -> Headers:
         if sum(map(len, chain.from_iterable(scope["headers"]))) > HEADERS_BYTES:
             raise Refusal("The headers are too large.", status=431, code="headers_too_large")
+        return headers_in(scope)
 
-    def _check_local(self, scope: AsgiScope, headers: Mapping[str, str], host: str) -> None:
+    def _check_local(self, scope: AsgiScope, headers: Headers, host: str) -> None:
         if not _FORWARDING.isdisjoint(headers):
             message = "This server has no keys, and a proxy would open it to everybody."
             raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="proxy_without_keys")
@@ -114,34 +119,35 @@ class Guard:
         if client is not None and not _is_loopback(client[0]):
             message = "This server has no keys, and answers only to its own machine."
             raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="not_local")
-        if not _is_loopback(_name_of(host)):
+        if not _names_loopback(host):
             # A name in a stranger's DNS may be pointed at this machine; it would still be in `Host`.
             self._check_host(host, self._hosts or ("localhost",))
 
-    def _host(self, scope: AsgiScope, headers: Mapping[str, str]) -> str:
+    def _host(self, scope: AsgiScope, headers: Headers) -> str:
         """What the client has called us. A proxy that we trust may call us by another name than it was called."""
-        given = headers.get("host", "").lower()
-        return headers.get("x-forwarded-host", given).lower() if self._is_trusted(scope) else given
+        given = headers.get(b"host", b"")
+        if self._proxies and self._is_trusted(scope):
+            given = headers.get(b"x-forwarded-host", given)
+        return given.decode("latin-1").lower()
 
     def _check_host(self, host: str, allowed: tuple[str, ...]) -> None:
         if allowed and not _matches(_name_of(host), allowed):
             message = "This server does not go by the name in `Host`. If it should, put that into server.allowed_hosts."
             raise Refusal(message, status=421, code="host_not_allowed")
 
-    def _check_origin(self, headers: Mapping[str, str], host: str, allowed: tuple[str, ...] = ()) -> None:
+    def _check_origin(self, headers: Headers, host: str, allowed: tuple[str, ...] = ()) -> None:
         """`allowed`: origins that may ask all the same; never where a cookie speaks for whoever is asking."""
-        origin = headers.get("origin")
-        if origin in allowed:
-            return
-        site = headers.get("sec-fetch-site", "none")
-        strange = origin is not None and _place_of(origin) != host
-        if strange or site not in ("none", "same-origin"):
+        strange = False
+        if b"origin" in headers:
+            origin = headers[b"origin"].decode("latin-1")
+            if origin in allowed:
+                return
+            strange = _place_of(origin) != host
+        if strange or headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
             raise Refusal("A page of another origin may not ask this.", status=403, code="cross_origin")
 
     def _is_trusted(self, scope: AsgiScope) -> bool:
         client = scope.get("client")
-        if not self._proxies:
-            return False
         try:
             address = ipaddress.ip_address(client[0] if client else "")
         except ValueError:
@@ -150,18 +156,16 @@ class Guard:
 
     # --------------------------------------------------------------- how often
 
-    def _count(self, caller: Caller) -> None:
-        if caller.key_id is None or caller.requests_per_minute is None:
-            return
-        limit, now_s = float(caller.requests_per_minute), self._clock.now_s()
-        bucket = self._buckets.get(caller.key_id)
+    def _count(self, key_id: str, limit: int) -> None:
+        now_s = self._clock.now_s()
+        bucket = self._buckets.get(key_id)
         if bucket is None:
-            bucket = self._buckets[caller.key_id] = _Bucket(limit, now_s)
+            bucket = self._buckets[key_id] = _Bucket(limit, now_s)
         bucket.left = min(limit, bucket.left + (now_s - bucket.at_s) * limit / 60)
         bucket.at_s = now_s
         if bucket.left < 1:
             after_s = max(1, round((1 - bucket.left) * 60 / limit))
-            message = f"More than {caller.requests_per_minute} requests a minute. Come back in {after_s} s."
+            message = f"More than {limit} requests a minute. Come back in {after_s} s."
             raise Refusal(message, status=429, code="too_many_requests", headers={"retry-after": str(after_s)})
         bucket.left -= 1
 
@@ -182,21 +186,17 @@ def check_runs(caller: Caller, runs: Runs, more: int = 1) -> None:
 # ----------------------------------------------------------------- in a header
 
 
-def _headers(scope: AsgiScope) -> Mapping[str, str]:
-    """By their names, which ASGI has in lower case. The first counts, if there are several."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
-
-
-def _key_in(headers: Mapping[str, str]) -> str | None:
-    kind, _, key = headers.get("authorization", "").partition(" ")
+def _key_in(headers: Headers) -> str | None:
+    kind, _, key = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if kind.lower() == "bearer" and key.strip():
         return key.strip()
-    return headers.get("x-api-key")
+    named = headers.get(b"x-api-key")
+    return None if named is None else named.decode("latin-1")
 
 
-def _cookie_in(headers: Mapping[str, str]) -> str | None:
+def _cookie_in(headers: Headers) -> str | None:
     """By hand: one cookie of another program on this machine that is not quite legal must not hide ours."""
-    for pair in headers.get("cookie", "").split(";"):
+    for pair in headers.get(b"cookie", b"").decode("latin-1").split(";"):
         name, _, value = pair.strip().partition("=")
         if name == COOKIE and value:
             return unquote(value)
@@ -227,6 +227,11 @@ def _is_loopback(name: str) -> bool:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
         return name == "localhost" or name.endswith(".localhost")
+
+
+@lru_cache(maxsize=256)
+def _names_loopback(host: str) -> bool:
+    return _is_loopback(_name_of(host))
 
 
 def _matches(name: str, allowed: Iterable[str]) -> bool:

@@ -29,8 +29,8 @@ class ClientGone(HeadwaterError):
 
 async def read_body(scope: Scope, receive: Receive, limit_bytes: int) -> bytes:
     """Raises `Refusal` (413) as soon as it is known to be too large, `ClientGone`."""
-    announced = header(scope, b"content-length") or "0"
-    if announced.isascii() and announced.isdigit() and int(announced) > limit_bytes:
+    announced = headers_in(scope).get(b"content-length", b"")
+    if announced.isdigit() and int(announced) > limit_bytes:
         raise _too_large(limit_bytes)
     pieces: list[bytes] = []
     size = 0
@@ -53,13 +53,15 @@ def _too_large(limit_bytes: int) -> Refusal:
     return Refusal(message, status=413, code="body_too_large", headers={"connection": "close"})
 
 
+def headers_in(scope: Scope) -> dict[bytes, bytes]:
+    """By their names, which ASGI has in lower case. The first counts, if there are several."""
+    return dict(reversed(scope["headers"]))
+
+
 def header(scope: Scope, name: bytes) -> str | None:
-    """`name` in lower case. The first, if there are several."""
-    for key, value in scope["headers"]:
-        if key == name:
-            found: str = value.decode("latin-1")
-            return found
-    return None
+    """`name` in lower case."""
+    value = headers_in(scope).get(name)
+    return None if value is None else value.decode("latin-1")
 
 
 async def send_whole(send: Send, whole: Whole, *headers: tuple[bytes, bytes]) -> None:

@@ -6,12 +6,14 @@ the standard library's logging, so that what libraries have to say comes in the 
 
 import asyncio
 import logging
+import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TextIO
 
 import msgspec
 
-from headwater.events import Completed, Incomplete, Stopped
+from headwater.events import Completed, Incomplete, Stopped, Usage
 from headwater.records import Run
 from headwater.runs.observing import CURRENT, ids, told
 
@@ -22,29 +24,51 @@ _NAME: Final = "headwater"
 _RECORD: Final = frozenset(logging.LogRecord("", 0, "", 0, "", (), None).__dict__)
 """What every record has: the rest is what was said besides."""
 _EXPECTED: Final = (Completed, Incomplete, Stopped)
+_UNKNOWN: Final = Usage()
+_MAY_LACK: Final = (
+    "session_id", "answered_by", "status", "duration_s", "first_token_s", "input_tokens", "output_tokens",
+)  # fmt: skip
+_encode: Final = msgspec.json.Encoder(enc_hook=repr).encode
 
 
 class RunLog:
     """An `Observer` of runs: a line for each that has ended."""
 
+    def __init__(self) -> None:
+        levels = (logging.INFO, logging.WARNING)
+        self._alike = {n: vars(logging.LogRecord(_log.name, n, "", 0, "run ended", (), None)) for n in levels}
+
     def ended(self, run: Run, stopped_in_s: float | None) -> None:
-        level = logging.INFO if isinstance(run.outcome, _EXPECTED) else logging.WARNING
+        level = logging.INFO if type(run.outcome) in _EXPECTED else logging.WARNING
         if _log.isEnabledFor(level):
-            # By hand: to look up the line of code that says so takes a third of it all.
-            record = logging.LogRecord(_log.name, level, "", 0, "run ended", (), None)
-            record.created = run.ended_at or record.created
-            record.__dict__.update(_facts(run))
-            _log.handle(record)
+            _log.handle(Told(self._alike[level], run.ended_at, _facts(run)))
 
     def recovered(self, run: Run) -> None:
         _log.warning("run of a dead worker ended", extra=_facts(run))
 
 
+class Told(logging.LogRecord):
+    """By hand: what is alike in all of them, and what was said by its side, need not be found out for each."""
+
+    __slots__ = ("facts",)
+
+    def __init__(self, alike: Mapping[str, Any], created: float | None, facts: dict[str, Any]) -> None:
+        self.__dict__.update(alike)
+        self.__dict__.update(facts)
+        self.facts = facts
+        self.created = created or time.time()
+        self.msecs = self.created % 1 * 1000
+        self.relativeCreated += (self.created - alike["created"]) * 1000
+
+
 def _facts(run: Run) -> dict[str, Any]:
     assert run.outcome is not None
     outcome, reason = told(run.outcome)
+    started_at, first_at, ended_at = run.started_at, run.first_token_at, run.ended_at
+    usage = _UNKNOWN if run.usage.source == "unknown" else run.usage
     facts = {
-        **ids(run),
+        "run_id": run.id,
+        "session_id": run.session_id,
         "owner": run.owner,
         "route": run.route,
         "model": run.model,
@@ -52,16 +76,15 @@ def _facts(run: Run) -> dict[str, Any]:
         "outcome": outcome,
         "reason": reason,
         "status": getattr(run.outcome, "status", None),
-        "duration_s": _between(run.started_at, run.ended_at),
-        "first_token_s": _between(run.started_at, run.first_token_at),
+        "duration_s": None if started_at is None or ended_at is None else round(ended_at - started_at, 4),
+        "first_token_s": None if started_at is None or first_at is None else round(first_at - started_at, 4),
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
     }
-    if run.usage.source != "unknown":
-        facts |= {"input_tokens": run.usage.input_tokens, "output_tokens": run.usage.output_tokens}
-    return {name: fact for name, fact in facts.items() if fact is not None}
-
-
-def _between(start: float | None, end: float | None) -> float | None:
-    return None if start is None or end is None else round(end - start, 4)
+    for name in _MAY_LACK:
+        if facts[name] is None:
+            del facts[name]
+    return facts
 
 
 # ------------------------------------------------------------------- setting it up
@@ -71,7 +94,7 @@ def configure(level: str, format: Format, stream: TextIO) -> None:
     """For the whole process. Called again, it replaces what it had set."""
     # What no line shows need not be found out for each.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
-    handler = logging.StreamHandler(stream)
+    handler = _Lines(stream)
     handler.setFormatter(formatter(format, terminal=stream.isatty()))
     root = logging.getLogger()
     for old in [old for old in root.handlers if old.name == _NAME]:
@@ -79,6 +102,12 @@ def configure(level: str, format: Format, stream: TextIO) -> None:
     handler.name = _NAME
     root.addHandler(handler)
     logging.getLogger("headwater").setLevel(level.upper())
+
+
+class _Lines(logging.StreamHandler[TextIO]):
+    def flush(self) -> None:
+        """Whoever calls it has locked this handler, which the base's own would do again for each line."""
+        self.stream.flush()
 
 
 def formatter(format: Format, *, terminal: bool) -> logging.Formatter:
@@ -96,10 +125,13 @@ class JsonLines(logging.Formatter):
             "logger": record.name,
             "event": record.getMessage(),
         }
-        line.update(_with_run({name: value for name, value in record.__dict__.items() if name not in _RECORD}))
+        if type(record) is Told:
+            line.update(record.facts)
+        else:
+            line.update(_with_run({name: value for name, value in record.__dict__.items() if name not in _RECORD}))
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(line, enc_hook=repr).decode()
+        return _encode(line).decode()
 
 
 def _text(*, colors: bool) -> logging.Formatter:

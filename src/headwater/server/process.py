@@ -94,6 +94,8 @@ class Front:
 def server_for(services: Services, front: Front | None = None) -> Server:
     config = uvicorn.Config(
         (front or Front(services)).app,
+        # It goes by whether the application is a coroutine, and one that only passes requests on is none.
+        interface="asgi3",
         http=DirectProtocol,
         ws="none",
         lifespan="off",

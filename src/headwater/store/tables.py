@@ -41,6 +41,9 @@ class RunTables(Protocol):
 
     async def add_run(self, run: Run, body: RunBody) -> None: ...
 
+    async def add_notes(self, runs: Sequence[Run]) -> None:
+        """Of runs that were not recorded. They have no body."""
+
     async def put_run(self, run: Run) -> None:
         """One that is there."""
 

@@ -5,7 +5,7 @@ upstream lists. Agents have names, too: they are for the caller to look at first
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final
 
@@ -54,12 +54,13 @@ class Entry(Struct, frozen=True):
 
 
 class Catalog:
-    def __init__(self, settings: Settings, fetch: Fetch) -> None:
+    def __init__(self, settings: Settings, fetch: Fetch, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed` is told whenever a name may stand for something else than before."""
         self._default = settings.server.default_model
         self._models = {model.name: model for model in settings.models}
         self._agents = tuple(settings.agents)
         self._upstreams: Mapping[str, UpstreamSettings] = settings.upstreams | {demo.NAME: demo.SETTINGS}
-        self._listings = Listings(settings.upstreams, fetch)
+        self._listings = Listings(settings.upstreams, fetch, changed)
 
     async def refresh(self, now_s: float) -> None:
         """Fetch the lists that are due. Nothing else depends on it: it may be done in the background."""
@@ -104,6 +105,9 @@ class Catalog:
 
         A list that is old, or whose upstream is down, holds up nobody who asks for what is on it.
         """
+        at_hand = self.at_hand(name)
+        if at_hand is not None:
+            return at_hand
         found = self._find(name)
         if not found:
             await self._listings.refresh(now_s, missing=True)
@@ -121,6 +125,14 @@ class Catalog:
                 choices = " or ".join(f"'{one.upstream}/{name}'" for one in found)
                 message = f"Several upstreams have a model '{name}'. Say which: {choices}."
                 raise CallerError(message, code="model_ambiguous", param="model")
+
+    def at_hand(self, name: str) -> Resolved | None:
+        """What it stands for, by the lists that were read by now; None: that takes another one, or is an error."""
+        found = self._find(name)
+        if len(found) != 1:
+            return None
+        resolved = self._with_fallbacks(found[0])
+        return None if resolved.unresolved and not self._listings.heard else resolved
 
     # ------------------------------------------------------------------- finding
 

@@ -35,7 +35,9 @@ class CannotStream:
         self._until_s[model] = now_s + self._for_s
 
     def knows(self, model: str, now_s: float) -> bool:
-        if self._until_s.get(model, now_s) > now_s:
-            return True
-        self._until_s.pop(model, None)
-        return False
+        until_s = self._until_s.get(model)
+        if until_s is None:
+            return False
+        if until_s <= now_s:
+            del self._until_s[model]
+        return until_s > now_s

@@ -16,8 +16,8 @@ class Keys:
         return len(self._keys)
 
     def take(self, now_s: float) -> str | None:
-        if not self._keys:
-            return None
+        if len(self._keys) < 2:
+            return self._keys[0] if self._keys else None
         for step in range(len(self._keys)):
             key = self._keys[(self._next + step) % len(self._keys)]
             if self._resting_until_s.get(key, now_s) <= now_s:

@@ -107,9 +107,13 @@ class Listing(Struct, frozen=True):
 class Listings:
     """The lists of all upstreams that have one."""
 
-    def __init__(self, upstreams: Mapping[str, UpstreamSettings], fetch: Fetch) -> None:
+    def __init__(
+        self, upstreams: Mapping[str, UpstreamSettings], fetch: Fetch, changed: Callable[[], None] = lambda: None
+    ) -> None:
+        """`changed` is told of each list that was read, or could not be: until then all here stays as it is."""
         self._upstreams = {name: settings for name, settings in upstreams.items() if settings.list_models}
         self._fetch = fetch
+        self._changed = changed
         self._kept: dict[str, Listing] = {}
         self._turns = {name: asyncio.Lock() for name in self._upstreams}
 
@@ -141,6 +145,7 @@ class Listings:
                 self._kept[name] = replace(before, asked_at_s=now_s, failure=str(error))
             else:
                 self._kept[name] = Listing(models, known=True, asked_at_s=now_s)
+            self._changed()
 
     def _due_s(self, name: str, missing: bool) -> float:
         listing = self[name]

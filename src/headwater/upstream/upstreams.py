@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +25,7 @@ from headwater.upstream.targets import address, headers, needs_finish_reason, ro
 
 _LIST_S: Final = 10.0
 _LIST_BYTES: Final = 8 * 1024 * 1024
-_MOST_ROUTES: Final = 1000
+_MOST_NAMES: Final = 1000
 _HEADERS: Final = {
     "content-type": "application/json",
     "accept": "text/event-stream, application/json",
@@ -54,29 +54,39 @@ class Upstreams:
         self._endpoints[demo.NAME] = Endpoint(
             demo.NAME, demo.SETTINGS, PlayedOpener(demo.answer, clock), needs_finish_reason=True
         )
-        self._routes: dict[tuple[str | None, ...], Route] = {}
-        self.catalog = Catalog(settings, self._fetch)
+        self._known: dict[str, tuple[Sequence[Route], int | None]] = {}
+        """Names that were asked for, with their routes and windows, as of the lists of models that were read last."""
+        self.catalog = Catalog(settings, self._fetch, self._known.clear)
 
     async def model(self, name: str | None) -> Model:
         """Whoever answers for this name. Raises `CallerError`."""
-        now_s = self._clock.now_s()
-        return self.of(await self.catalog.resolve(await self.catalog.choose(name, now_s), now_s))
+        chosen = name or await self.catalog.choose(name, self._clock.now_s())
+        known = self._known.get(chosen) or self._learn(chosen)
+        if known is None:
+            return self.of(await self.catalog.resolve(chosen, self._clock.now_s()))
+        return self._model(*known)
 
     def of(self, resolved: Resolved) -> Model:
-        routes = [self._route(one) for one in (resolved, *resolved.fallbacks)]
-        window = resolved.model_settings.context_tokens if resolved.model_settings else None
-        return Model(routes, self._clock, self.sweep, self._jitter, window)
+        return self._model(*self._asked(resolved))
 
-    def _route(self, resolved: Resolved) -> Route:
-        """Made once: what is known of a provider is found by its address, which takes 100 µs."""
-        key = (resolved.name, resolved.upstream, resolved.model, resolved.owned_by)
-        found = self._routes.get(key)
-        if found is None:
-            if len(self._routes) >= _MOST_ROUTES:
-                # Whoever asks for ever other names must not fill the memory.
-                self._routes.clear()
-            found = self._routes[key] = route(self._endpoints[resolved.upstream], resolved)
-        return found
+    def _learn(self, name: str) -> tuple[Sequence[Route], int | None] | None:
+        """Nothing is waited for in between: what is noted here is what the lists say now."""
+        resolved = self.catalog.at_hand(name)
+        if resolved is None:
+            return None
+        if len(self._known) >= _MOST_NAMES:
+            # Whoever asks for ever other names must not fill the memory.
+            self._known.clear()
+        known = self._known[name] = self._asked(resolved)
+        return known
+
+    def _asked(self, resolved: Resolved) -> tuple[Sequence[Route], int | None]:
+        """What is known of a provider is found by its address: it takes 100 µs."""
+        routes = [route(self._endpoints[one.upstream], one) for one in (resolved, *resolved.fallbacks)]
+        return routes, resolved.model_settings.context_tokens if resolved.model_settings else None
+
+    def _model(self, routes: Sequence[Route], window_tokens: int | None) -> Model:
+        return Model(routes, self._clock, self.sweep, self._jitter, window_tokens)
 
     async def close(self) -> None:
         await self.sweep.close()

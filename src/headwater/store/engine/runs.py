@@ -100,8 +100,8 @@ class RunEngine(Core):
             return
 
         async def work(tx: Transaction) -> None:
+            await tx.tables.add_notes(notes)
             for run in notes:
-                await tx.tables.add_run(run, RunBody())
                 tx.news.of_run(run)
 
         try:
@@ -121,7 +121,7 @@ class RunEngine(Core):
     async def body(self, owner: str | None, run_id: str) -> RunBody | None:
         async with self._database.reading() as tables:
             run = _visible(await tables.run(run_id), owner)
-            return None if run is None else await tables.body(run_id)
+            return None if run is None else await tables.body(run_id) or RunBody()
 
     async def runs(
         self, owner: str | None, *, session_id: str | None = None, status: str | None = None, page: Page = Page()

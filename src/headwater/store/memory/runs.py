@@ -1,5 +1,7 @@
 """Runs, their logs and what was reserved, in dictionaries."""
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from headwater.lifecycle import RunState, status
@@ -28,6 +30,10 @@ class MemoryRuns:
     async def add_run(self, run: Run, body: RunBody) -> None:
         self._bodies[run.id] = body
         await self.put_run(run)
+
+    async def add_notes(self, runs: Sequence[Run]) -> None:
+        for run in runs:
+            await self.put_run(run)
 
     async def put_run(self, run: Run) -> None:
         self._runs[run.id] = run

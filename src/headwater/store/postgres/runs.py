@@ -1,5 +1,6 @@
 """Runs, their logs and what was reserved, in SQL."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from headwater.lifecycle import status
@@ -9,6 +10,9 @@ from headwater.store.postgres.rows import Rows
 from headwater.store.results import Batch, Page
 from headwater.store.rows import decode_approval, decode_body, decode_reservation, decode_run, encode
 
+_ADD: Final = """INSERT INTO headwater.run
+    (id, owner, session_id, created_at, state, status, worker_id, ended_at, has_log, stopping, record)
+    VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
 _RUN: Final = "(SELECT n FROM headwater.run WHERE id = %s)"
 ROWS_AT_ONCE: Final = 200
 """Of a log. A follower that keeps up finds a few, one that replays some kB in each."""
@@ -25,12 +29,13 @@ class PostgresRuns(Rows):
 
     async def add_run(self, run: Run, body: RunBody) -> None:
         await self._do(
-            """WITH run AS (INSERT INTO headwater.run
-                (id, owner, session_id, created_at, state, status, worker_id, ended_at, has_log, stopping, record)
-                VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING n)
-            INSERT INTO headwater.run_body SELECT n, %s FROM run""",
-            (run.id, run.owner, run.session_id, run.created_at, *_changing(run), encode(body)),
+            f"WITH run AS ({_ADD} RETURNING n) INSERT INTO headwater.run_body SELECT n, %s FROM run",
+            (*_columns(run), encode(body)),
         )
+
+    async def add_notes(self, runs: Sequence[Run]) -> None:
+        async with self._connection.cursor() as cursor:
+            await cursor.executemany(_ADD, [_columns(run) for run in runs])
 
     async def put_run(self, run: Run) -> None:
         await self._do(
@@ -163,6 +168,10 @@ class PostgresRuns(Rows):
 
     async def drop_reservations(self, before: float) -> None:
         await self._do("DELETE FROM headwater.reservation WHERE at <= %s", (before,))
+
+
+def _columns(run: Run) -> tuple[str | float | bytes | bool | None, ...]:
+    return (run.id, run.owner, run.session_id, run.created_at, *_changing(run))
 
 
 def _changing(run: Run) -> tuple[str | float | bytes | bool | None, ...]:

@@ -1,6 +1,8 @@
 """Runs, their logs and what was reserved, in SQL."""
 
+from collections.abc import Sequence
 from contextlib import closing
+from typing import Final
 
 import apsw
 
@@ -10,10 +12,15 @@ from headwater.store.framing import pack, unpack
 from headwater.store.results import Batch, Page
 from headwater.store.rows import decode_approval, decode_body, decode_reservation, decode_run, encode
 
+_ADD: Final = """INSERT INTO run
+    (id, owner, session_id, created_at, state, status, worker_id, ended_at, has_log, record)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
+
 
 class SqliteRuns:
     def __init__(self, connection: apsw.Connection) -> None:
         self._sql = connection.execute
+        self._sql_many = connection.executemany
 
     async def run(self, run_id: str) -> Run | None:
         row = self._sql("SELECT record FROM run WHERE id = ?", (run_id,)).fetchone()
@@ -22,12 +29,11 @@ class SqliteRuns:
     lock_run = run
 
     async def add_run(self, run: Run, body: RunBody) -> None:
-        self._sql(
-            """INSERT INTO run (id, owner, session_id, created_at, state, status, worker_id, ended_at, has_log, record)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-            (run.id, run.owner, run.session_id, run.created_at, *_changing(run)),
-        )
+        self._sql(_ADD, _columns(run))
         await self.put_body(run.id, body)
+
+    async def add_notes(self, runs: Sequence[Run]) -> None:
+        self._sql_many(_ADD, map(_columns, runs))
 
     async def put_run(self, run: Run) -> None:
         self._sql(
@@ -159,6 +165,10 @@ class SqliteRuns:
 
     async def drop_reservations(self, before: float) -> None:
         self._sql("DELETE FROM reservation WHERE at <= ?", (before,))
+
+
+def _columns(run: Run) -> tuple[str | float | bytes | None, ...]:
+    return (run.id, run.owner, run.session_id, run.created_at, *_changing(run))
 
 
 def _changing(run: Run) -> tuple[str | float | bytes | None, ...]:

@@ -190,6 +190,10 @@ class ListingTests:
         assert await store.run(OWNER, notes[0].id) is None
         await found.wait()
         assert (await store.runs(OWNER)).runs == tuple(reversed(notes))
+        assert await store.body(OWNER, notes[0].id) == RunBody()
+        assert await store.body("bob", notes[0].id) is None
+        assert await store.delete_run(OWNER, notes[0].id) is None
+        assert await store.body(OWNER, notes[0].id) is None
 
     async def test_a_run_of_no_session_can_be_deleted_once_it_has_ended(self, backend: Backend) -> None:
         store = await backend.worker()
