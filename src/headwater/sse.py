@@ -8,7 +8,7 @@ takes its input in any cut, in time linear in its length, and holds at most
 import re
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from headwater.errors import FrameTooLarge
 
@@ -26,30 +26,27 @@ class Frame(Struct, frozen=True, gc=False):
     """The last id that the stream has named, as the standard has it."""
 
 
-class Decoder:
+class Decoder(Struct, eq=False):
     """Incremental: `feed` what was read, as it was read; `end` when there is no more."""
 
-    __slots__ = ("_after_cr", "_amid", "_data", "_event", "_id", "_limit", "_line", "_start", "error", "retry_ms")
-
-    def __init__(self, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
-        self._limit = limit_bytes
-        self._line = bytearray()
-        """The unfinished line."""
-        self._data = bytearray()
-        """The unfinished frame's data, each line with its newline."""
-        self._event: str | None = None
-        self._id: str | None = None
-        self._after_cr = False
-        self._start: bytes | None = b""
-        """What may turn out to be a byte order mark; None once that is settled."""
-        self._amid = True
-        """Any of the above is pending: the next read does not begin where a frame does."""
-        self.retry_ms: int | None = None
-        self.error: FrameTooLarge | None = None
+    limit_bytes: int = DEFAULT_LIMIT_BYTES
+    retry_ms: int | None = None
+    error: FrameTooLarge | None = None
+    _line: bytearray = field(default_factory=bytearray)
+    """The unfinished line."""
+    _data: bytearray = field(default_factory=bytearray)
+    """The unfinished frame's data, each line with its newline."""
+    _event: str | None = None
+    _id: str | None = None
+    _after_cr: bool = False
+    _start: bytes | None = b""
+    """What may turn out to be a byte order mark; None once that is settled."""
+    _amid: bool = True
+    """Any of the above is pending: the next read does not begin where a frame does."""
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that are whole by now. Past the limit there are no more: see `error`."""
-        if _CR in data or len(data) > self._limit:
+        if _CR in data or len(data) > self.limit_bytes:
             return self._feed_lines(data)
         if self._amid:
             if self._start != b"" or data[:1] in (b"", _BOM[:1]):
@@ -116,8 +113,8 @@ class Decoder:
             self._after_cr = False
         for line in data.splitlines(keepends=True):
             bare = line.rstrip(b"\r\n")
-            if len(self._data) + len(self._line) + len(bare) > self._limit:
-                self.error = FrameTooLarge(self._limit)
+            if len(self._data) + len(self._line) + len(bare) > self.limit_bytes:
+                self.error = FrameTooLarge(self.limit_bytes)
             if self.error is not None:
                 break
             self._line += bare

@@ -184,16 +184,19 @@ MAY_BE_UNSAID: Final = frozenset({TextDelta, ToolCallEnded, ProviderState, RunEn
 """No row that is not carried is about any other event."""
 
 
+def _is_plain(event: Event, dialect: DialectName) -> bool:
+    """Nor about these, of which an answer has more."""
+    if type(event) is ProviderState:
+        return event.dialect == dialect
+    if type(event) is RunEnded:
+        return type(event.outcome) is not Incomplete
+    return type(event) is TextDelta and not event.refusal
+
+
 def unsaid(event: Event, dialect: DialectName) -> str | None:
     """What a client of this dialect will not see of an event, or not as it is: for a notice, which goes before it."""
-    match event:
-        case TextDelta(refusal=True) | ToolCallEnded() | RunEnded(outcome=Incomplete()):
-            pass
-        case ProviderState() if event.dialect != dialect:
-            pass
-        case _:
-            # Nor about these, of which an answer has more.
-            return None
+    if type(event) not in MAY_BE_UNSAID or _is_plain(event, dialect):
+        return None
     said = [
         f"{'Told otherwise' if fate.kind == 'changed' else 'Not told'}: {what}. {fate.why}"
         for found, fate in _NOT_CARRIED[dialect]

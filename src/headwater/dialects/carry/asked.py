@@ -53,14 +53,13 @@ def notes(request: Request, target: Target, dialect: DialectName) -> list[Note]:
 
 def is_plain(request: Request) -> bool:
     """Nothing but words, which every dialect carries: no row can find anything. Most of what people ask is so."""
-    if request.parameters != _NO_PARAMETERS or request.tools or request.extras is not None:
+    messages = request.messages
+    if request.parameters != _NO_PARAMETERS or request.tools or request.extras is not None or not messages:
         return False
-    if not request.messages or type(request.messages[-1]) is not User:
-        return False
-    for n, message in enumerate(request.messages):
+    for n, message in enumerate(messages):
         if type(message) is ToolOutput or message.name is not None or (n and type(message) is System):
             return False
         for part in message.parts:
             if type(part) is not Text or part.refusal or part.cache is not None:
                 return False
-    return True
+    return type(messages[-1]) is User
