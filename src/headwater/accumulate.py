@@ -209,9 +209,10 @@ class Accumulator(Struct, eq=False):
             # What was cut off was paid for, too.
             self._settle_usage()
         else:
-            del self.calls[self._calls_before :]
             self._usage = None
-            self._clear_turn()
+            if self._parts:
+                del self.calls[self._calls_before :]
+                self._clear_turn()
         self._origin = event.upstream
 
     def _on_attempt_end(self, event: AttemptEnded) -> None:

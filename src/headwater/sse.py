@@ -57,27 +57,25 @@ class Decoder(Struct, eq=False):
         if _LF not in only and data[:6] == b"data: " and data[-2:] == b"\n\n":
             # One plain frame: nearly every read of a stream that takes its time.
             return [Frame(only, None, self._id)]
-        # Plain frames, one `data` line each, named or not: nearly all there are. Half the time of going by lines.
-        whole = data.rfind(b"\n\n") + 2
-        if whole == 1:
-            return self._feed_lines(data)
+        # Frames of one `data` line each, all named or none: nearly all there are. A third of the time of going by
+        # lines; where anything else comes, nothing has been changed yet, so begin again.
+        end = data.rfind(b"\n\n")
         frames: list[Frame] = []
-        event: str | None = None
-        body: bytes | None = None
-        for line in data[:whole].split(b"\n"):
-            if not line:
-                if body is not None:
-                    frames.append(Frame(body, event, self._id))
-                event = body = None
-            elif line[:6] == b"data: " and body is None:
-                body = line[6:]
-            elif line[:7] == b"event: ":
-                event = line[7:].decode("utf-8", "replace") or None
-            else:
-                # Something else: nothing has been changed yet, so begin again.
-                return self._feed_lines(data)
-        if whole < len(data):
-            frames += self._feed_lines(data[whole:])
+        if end > 0 and data[:6] == b"data: ":
+            for body in data[6:end].split(b"\n\ndata: "):
+                if _LF in body:
+                    return self._feed_lines(data)
+                frames.append(Frame(body, None, self._id))
+        elif end > 0 and data[:7] == b"event: ":
+            for named in data[7:end].split(b"\n\nevent: "):
+                name, found, body = named.partition(b"\ndata: ")
+                if not found or _LF in name or _LF in body:
+                    return self._feed_lines(data)
+                frames.append(Frame(body, name.decode("utf-8", "replace") or None, self._id))
+        else:
+            return self._feed_lines(data)
+        if end + 2 < len(data):
+            frames += self._feed_lines(data[end + 2 :])
         return frames
 
     def end(self) -> list[Frame]:

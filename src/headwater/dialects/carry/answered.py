@@ -184,18 +184,18 @@ MAY_BE_UNSAID: Final = frozenset({TextDelta, ToolCallEnded, ProviderState, RunEn
 """No row that is not carried is about any other event."""
 
 
-def _is_plain(event: Event, dialect: DialectName) -> bool:
-    """Nor about these, of which an answer has more."""
-    if type(event) is ProviderState:
-        return event.dialect == dialect
-    if type(event) is RunEnded:
-        return type(event.outcome) is not Incomplete
-    return type(event) is TextDelta and not event.refusal
-
-
 def unsaid(event: Event, dialect: DialectName) -> str | None:
     """What a client of this dialect will not see of an event, or not as it is: for a notice, which goes before it."""
-    if type(event) not in MAY_BE_UNSAID or _is_plain(event, dialect):
+    if type(event) is ProviderState:
+        plain = event.dialect == dialect
+    elif type(event) is RunEnded:
+        plain = type(event.outcome) is not Incomplete
+    elif type(event) is TextDelta:
+        plain = not event.refusal
+    else:
+        plain = type(event) is not ToolCallEnded
+    if plain:
+        # No row is about these, of which an answer has more.
         return None
     said = [
         f"{'Told otherwise' if fate.kind == 'changed' else 'Not told'}: {what}. {fate.why}"
