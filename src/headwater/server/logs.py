@@ -105,9 +105,20 @@ def configure(level: str, format: Format, stream: TextIO) -> None:
 
 
 class _Lines(logging.StreamHandler[TextIO]):
-    def flush(self) -> None:
-        """Whoever calls it has locked this handler, which the base's own would do again for each line."""
-        self.stream.flush()
+    """Does in one frame what its base does in eight."""
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        if self.filters or self.lock is None:
+            return bool(super().handle(record))
+        with self.lock:
+            try:
+                self.stream.write(self.format(record) + self.terminator)
+                self.stream.flush()
+            except RecursionError:
+                raise
+            except Exception:
+                self.handleError(record)
+        return True
 
 
 def formatter(format: Format, *, terminal: bool) -> logging.Formatter:

@@ -53,7 +53,7 @@ class Services:
         """Around whatever a run is begun with."""
         self._retiring: set[asyncio.Task[None]] = set()
         self.metrics = Metrics()
-        self._observer = Later(All(self.metrics, RunLog()))
+        self._observer = Later(All(self.metrics, RunLog()), then=self.metrics.hand_on)
         store.watch_commits(self.metrics.committed)
         kept = settings.store
         self.runs = Runs(
