@@ -161,7 +161,7 @@ class Accumulator:
     @property
     def delivered_anything(self) -> bool:
         """Text, reasoning or a tool call of this turn is in the log."""
-        return any(type(part) is not ProviderState or not _is_remark(part) for part in self._parts)
+        return self._growing is not None or not all(map(_is_remark, self._parts))
 
     @property
     def usage(self) -> Usage:
@@ -171,12 +171,11 @@ class Accumulator:
 
     def delivered(self) -> Delivered:
         """What the judge needs to know of this turn."""
+        text = any(map(_is_answer, self._parts))
         calls = self.turn_calls
-        return Delivered(
-            text=any(map(_is_answer, self._parts)),
-            calls=tuple(call.name for call in calls),
-            torn=tuple(call.name for call in calls if call.torn),
-        )
+        if not calls:
+            return Delivered(text)
+        return Delivered(text, tuple(call.name for call in calls), tuple(call.name for call in calls if call.torn))
 
     def message(self) -> Assistant:
         """This turn's message so far."""
@@ -335,9 +334,11 @@ def _is_answer(part: _Piece | Call | ProviderState) -> bool:
     return type(part) is ProviderState and not _is_remark(part)
 
 
-def _is_remark(state: ProviderState) -> bool:
+def _is_remark(part: _Piece | Call | ProviderState) -> bool:
     """On a text, or on the end: no answer by itself."""
-    kind = str(state.data.get("type"))
+    if type(part) is not ProviderState:
+        return False
+    kind = str(part.data.get("type"))
     return kind == "message" or kind.startswith("headwater.")
 
 

@@ -314,4 +314,11 @@ def make_id(prefix: str, time_ms: int, entropy: bytes) -> str:
     if len(entropy) != 10:
         raise ValueError(f"an id takes 10 bytes of entropy, not {len(entropy)}")
     number = (time_ms << 80) | int.from_bytes(entropy, "big")
-    return prefix + "_" + "".join([_PAIRS[(number >> shift) & 1023] for shift in range(120, -1, -10)])
+    # In a loop it takes twice as long.
+    return (
+        f"{prefix}_{_PAIRS[number >> 120 & 1023]}{_PAIRS[number >> 110 & 1023]}{_PAIRS[number >> 100 & 1023]}"
+        f"{_PAIRS[number >> 90 & 1023]}{_PAIRS[number >> 80 & 1023]}{_PAIRS[number >> 70 & 1023]}"
+        f"{_PAIRS[number >> 60 & 1023]}{_PAIRS[number >> 50 & 1023]}{_PAIRS[number >> 40 & 1023]}"
+        f"{_PAIRS[number >> 30 & 1023]}{_PAIRS[number >> 20 & 1023]}{_PAIRS[number >> 10 & 1023]}"
+        f"{_PAIRS[number & 1023]}"
+    )

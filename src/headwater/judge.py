@@ -78,7 +78,7 @@ def judge(
 ) -> Outcome:
     """`fault` is why the caller read no further; it stands where the evidence proves no other end."""
     outcome = _verdict(evidence, delivered, transport, rules, fault)
-    return naming_calls(outcome, delivered) if isinstance(outcome, Failed) else outcome
+    return naming_calls(outcome, delivered) if type(outcome) is Failed else outcome
 
 
 def naming_calls(failed: Failed, delivered: Delivered) -> Failed:
@@ -94,9 +94,9 @@ def _verdict(
 ) -> Outcome:
     if evidence.error is not None:
         return _failed_by(evidence.error)
-    if isinstance(evidence.unreadable, FrameTooLarge):
-        return Failed("too_large", f"The upstream sent {evidence.unreadable}.")
     if evidence.unreadable is not None:
+        if isinstance(evidence.unreadable, FrameTooLarge):
+            return Failed("too_large", f"The upstream sent {evidence.unreadable}.")
         return _failed("upstream_error", f"The upstream sent what can't be read: {evidence.unreadable}.")
     if evidence.unknown_finish is not None:
         word = evidence.unknown_finish
@@ -109,10 +109,10 @@ def _verdict(
     if finish is None or (evidence.delivered_after_finish and not evidence.terminated):
         return fault or _failed("upstream_truncated", _truncation(evidence, transport))
     match finish:
-        case "length" | "content_filter" | "turn_limit":
-            return Incomplete(finish)
         case "stop" | "tool_calls":
             return _completed(finish, evidence, delivered, rules)
+        case "length" | "content_filter" | "turn_limit":
+            return Incomplete(finish)
         case unreachable:
             assert_never(unreachable)
 

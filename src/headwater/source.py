@@ -54,17 +54,18 @@ class Sink(Protocol):
 
 
 def emit(sink: Sink, *events: Event) -> None:
-    mended = [_mended(event) if isinstance(event, TextDelta | ReasoningDelta) else event for event in events]
-    apply = sink.fold.apply
-    for event in mended:
-        apply(event)
-    sink.take(mended)
+    fold = sink.fold
+    taken: list[Event] = []
+    for event in events:
+        if (type(event) is TextDelta or type(event) is ReasoningDelta) and not event.text.isascii():
+            event = _mended(event)
+        fold.apply(event)
+        taken.append(event)
+    sink.take(taken)
 
 
 def _mended(event: TextDelta | ReasoningDelta) -> TextDelta | ReasoningDelta:
     """Half a character, which Python can hold and no wire can: a source that is not ours may well say one."""
-    if event.text.isascii():
-        return event
     whole = event.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return event if whole == event.text else replace(event, text=whole)
 

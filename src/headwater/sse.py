@@ -52,7 +52,10 @@ class Decoder:
         if _CR in data or len(data) > self._limit:
             return self._feed_lines(data)
         if self._amid:
-            return self._feed_amid(data)
+            if self._start != b"" or data[:1] in (b"", _BOM[:1]):
+                return self._feed_amid(data)
+            # The beginning, and no byte order mark: nothing is pending.
+            self._start, self._amid = None, False
         only = data[6:-2]
         if _LF not in only and data[:6] == b"data: " and data[-2:] == b"\n\n":
             # One plain frame: nearly every read of a stream that takes its time.

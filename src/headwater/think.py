@@ -38,8 +38,7 @@ class ThinkSplitter:
         out: list[Event] = []
         for event in events:
             if type(event) is not TextDelta or event.refusal:
-                if self._held:
-                    out += self.end()
+                out += self.end()
                 self._state = "opening"
                 self._after_tag = False
                 out.append(event)
@@ -53,6 +52,8 @@ class ThinkSplitter:
 
     def end(self) -> list[Event]:
         """What was held back, now that no tag will come of it."""
+        if not self._held:
+            return []
         held, self._held = self._held, []
         if self._state == "inside":
             return [ReasoningDelta(chunk) for chunk in held]
@@ -64,6 +65,11 @@ class ThinkSplitter:
             if not text:
                 return
             self._after_tag = False
+        if not self._held and text.lstrip()[:1] not in ("", "<"):
+            # Nearly every answer begins so.
+            self._state = "text"
+            out.append(TextDelta(text))
+            return
         self._held.append(text)
         whole = "".join(self._held)
         bare = whole.lstrip()

@@ -151,10 +151,15 @@ class TurnReader:
 
     def _streamed(self, data: bytes) -> bytes:
         """What of it belongs to an event stream: asked at the beginning, after the end, and past the limit."""
-        if self._evidence.closed:
+        if self.closed:
             return b""
         if not self._streaming and self._body is None:
-            self._begin(data)
+            # An event stream never begins with a bracket; JSON and HTML do, whatever the headers say.
+            start = data.lstrip(_BLANK)[:1]
+            if start and start in b"{[<":
+                self._body = bytearray()
+            else:
+                self._streaming = bool(start)
         fitting = data if self._room >= 0 else data[: self._room]
         if self._body is None:
             return fitting
@@ -167,28 +172,21 @@ class TurnReader:
             self._evidence.unreadable = self._frames.error or FrameTooLarge(self._limit)
         self._streaming, self.closed = False, True
 
-    def _begin(self, data: bytes) -> None:
-        """An event stream never begins with a bracket; JSON and HTML do, whatever the headers say."""
-        start = data.lstrip(_BLANK)[:1]
-        if start and start in b"{[<":
-            self._body = bytearray()
-        else:
-            self._streaming = bool(start)
-
     def end(self, transport: Transport, fault: Failed | None = None) -> TurnEnd:
         """There is no more to read, or by `fault` no more is waited for. How did it end?"""
         events = self.flush(transport)
         outcome = judge(self._evidence, self._accumulator.delivered(), transport, self._rules, fault)
-        events += self._accumulate(dropped_calls(outcome, self._accumulator))
+        if dropped := dropped_calls(outcome, self._accumulator):
+            events += self._accumulate(dropped)
         return TurnEnd(events, outcome)
 
     def flush(self, transport: Transport = "broken") -> list[Event]:
         """What had arrived and was still held back. Nothing can be fed after it."""
-        decoded = [] if self._evidence.closed else self._decode_rest(transport)
-        self._decoder.end(decoded)
-        events = self._deliver(decoded)
+        events = [] if self.closed else self._decode_rest(transport)
+        self._decoder.end(events)
         if self._think is not None:
-            events += self._accumulate(self._think.end())
+            events = self._think.split(events) + self._think.end()
+        self._accumulate(events)
         self.closed = self._evidence.closed
         return events
 
@@ -233,8 +231,10 @@ def _check_depth(data: bytes) -> None:
 
 def dropped_calls(outcome: Outcome, accumulator: Accumulator) -> list[Event]:
     """The notice that a turn's tool calls will not be run, if there are any and it did not complete."""
+    if type(outcome) is Completed:
+        return []
     names = tuple(call.name for call in accumulator.turn_calls if call.state in ("asked", "waiting"))
-    if type(outcome) is Completed or not names:
+    if not names:
         return []
     text = f"The answer ended early. These tool calls were not run: {', '.join(names)}."
     return [Notice("tool_call_dropped", text, names, for_model=True)]

@@ -31,12 +31,14 @@ class _Call(Struct):
     answer: ToolOutput | None = None
 
 
-def settled(messages: Sequence[Message], fits: Callable[[Assistant, str], bool]) -> list[Message]:
+def settled(messages: Sequence[Message], fits: Callable[[Assistant, str], bool]) -> Sequence[Message]:
     """`fits` tells whether the provider takes such a call id; ids are unique afterwards, in any case.
 
     A call without a result gets one that says so; a result without a call, or a second one, becomes the user's text.
     """
     turns, orphans = _matched(messages, fits)
+    if not turns and not orphans:
+        return messages
     out: list[Message] = []
     for place, message in enumerate(messages):
         match message:
@@ -63,14 +65,14 @@ def _matched(
     """By the id that they came with: the newest turn's, where several have used it."""
     taken: dict[str, int] = {}
     for place, message in enumerate(messages):
-        if isinstance(message, Assistant) and message.tool_calls:
+        if type(message) is Assistant and message.tool_calls:
             newest: dict[str, list[_Call]] = {}
             for call in message.tool_calls:
                 settled_call = _Call(_free(call.id if fits(message, call.id) else _plain(call.id), taken))
                 newest.setdefault(call.id, []).append(settled_call)
                 turns.setdefault(place, []).append(settled_call)
             waiting |= newest
-        elif isinstance(message, ToolOutput):
+        elif type(message) is ToolOutput:
             if unanswered := waiting.get(message.call_id):
                 unanswered.pop(0).answer = message
             else:

@@ -6,6 +6,8 @@ Whatever comes out of `mended` can be written as UTF-8; what comes out of `load`
 import json
 from typing import Any
 
+from msgspec import Struct
+
 from headwater.errors import FrameUnreadable
 
 
@@ -64,11 +66,10 @@ def mended_all(value: Any) -> Any:
             return value
 
 
-class Halves:
+class Halves(Struct):
     """Joins what was cut in the middle of a character, as escapes can be."""
 
-    def __init__(self) -> None:
-        self.half = ""
+    half: str = ""
 
     def join(self, text: str) -> str:
         """What can be said by now."""
@@ -103,6 +104,5 @@ def objects(value: Any) -> list[dict[str, Any]]:
 
 def count(value: Any) -> int | None:
     """A number of tokens."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
-        return None
-    return int(value)
+    # By its exact type: a bool is no number here.
+    return int(value) if type(value) in (int, float) and 0 <= value < 2**53 else None

@@ -2,19 +2,20 @@
 
 from typing import Any
 
+from msgspec import Struct
+
 from headwater.dialects.details import added
 from headwater.events import AttemptStarted, Usage
 
 
-class Totals:
+class Totals(Struct):
     """The sum over the turns, and over what was cut off in them; what was given up does not count."""
 
-    def __init__(self) -> None:
-        self._turn = 0
-        self._settled: Usage | None = None
-        self._this: Usage | None = None
-        self._settled_details: dict[str, Any] = {}
-        self._details: dict[str, Any] = {}
+    _turn: int = 0
+    _settled: Usage | None = None
+    _this: Usage | None = None
+    _settled_details: dict[str, Any] = {}
+    _details: dict[str, Any] = {}
 
     def report(self, usage: Usage) -> None:
         """Of this turn; a later one replaces it."""
@@ -22,7 +23,8 @@ class Totals:
 
     def tell(self, details: dict[str, Any] | None) -> None:
         """What only its own dialect has, of this turn."""
-        self._details = added(self._details, details or {})
+        if details:
+            self._details = added(self._details, details)
 
     def attempt(self, event: AttemptStarted) -> bool:
         """Another attempt begins. True: with a new turn."""

@@ -10,7 +10,7 @@ from headwater.accumulate import Accumulator
 from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
 from headwater.dialects import endings, messages
 from headwater.dialects.base import NOT_CARRIED, NOTED, Dialect, Encoder, Head, Whole
-from headwater.dialects.carry import unsaid
+from headwater.dialects.carry import MAY_BE_UNSAID, unsaid
 from headwater.events import DialectName, Event, Notice, Outcome, RunEnded, TextDelta, Usage
 from headwater.server.streams import Headers
 
@@ -90,8 +90,9 @@ class Streamed:
         if len(events) == 1:
             # Nearly every read there is; and nearly each is a text.
             event = events[0]
-            plain = type(event) is TextDelta and self._begun and not event.refusal
-            return self._encode(event) if plain else self._one(event)
+            if type(event) is TextDelta and self._begun and not event.refusal:
+                return self._encode(event)
+            return self._one(event)
         return b"".join(
             [
                 self._encode(event)
@@ -102,10 +103,9 @@ class Streamed:
         )
 
     def _one(self, event: Event) -> bytes:
-        remark = self._remarks.fresh(event)
-        if remark is not None:
+        if type(event) in MAY_BE_UNSAID and (remark := self._remarks.fresh(event)) is not None:
             self._encode(remark)
-        if type(event) is RunEnded and not self._begun:
+        if not self._begun and type(event) is RunEnded:
             self._status = endings.stream_status(event.outcome)
             if self._status != 200:
                 return self._dialect.whole(self._head, Assistant(), Usage(), event.outcome).body

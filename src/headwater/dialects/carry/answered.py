@@ -180,6 +180,8 @@ _NOT_CARRIED: Final = {
     dialect: [(row.found, fate) for row in ANSWERED if (fate := row.fate(dialect)) != CARRIED]
     for dialect in get_args(DialectName)
 }
+MAY_BE_UNSAID: Final = frozenset({TextDelta, ToolCallEnded, ProviderState, RunEnded})
+"""No row that is not carried is about any other event."""
 
 
 def unsaid(event: Event, dialect: DialectName) -> str | None:
@@ -190,7 +192,7 @@ def unsaid(event: Event, dialect: DialectName) -> str | None:
         case ProviderState() if event.dialect != dialect:
             pass
         case _:
-            # No row is about these, of which an answer has more.
+            # Nor about these, of which an answer has more.
             return None
     said = [
         f"{'Told otherwise' if fate.kind == 'changed' else 'Not told'}: {what}. {fate.why}"

@@ -41,13 +41,15 @@ class CallTracker:
         self._by_id: dict[str, _Call] = {}
         self._taken: set[str] = set()
         self._last: _Call | None = None
-        self.went_on = False
+        self._went_on = False
         """A call went on after the upstream had ended it."""
 
     @property
-    def nameless(self) -> bool:
-        """A call has never got its name, and so was never told of."""
-        return any(not call.name for call in self._calls)
+    def contradiction(self) -> str | None:
+        """What does not go with an upstream that says that it is done."""
+        if not all(call.name for call in self._calls):
+            return "a tool call never got its name"
+        return "a tool call went on after it" if self._went_on else None
 
     def feed(self, deltas: list[dict[str, Any]], out: list[Event]) -> None:
         fed: list[_Call] = []
@@ -75,7 +77,7 @@ class CallTracker:
         extra = {key: value for key, value in delta.items() if key not in _FIELDS}
         if call.ended:
             # White space may follow; anything else says that it was not whole: tests/wire/chat/call_goes_on.sse
-            self.went_on = self.went_on or bool(text.strip())
+            self._went_on = self._went_on or bool(text.strip())
             return
         if text:
             call.said.append(text)

@@ -147,19 +147,16 @@ def _goes_on(last: dict[str, Any], detail: dict[str, Any]) -> bool:
 
 
 def read_usage(usage: dict[str, Any]) -> Usage:
-    prompt = object_or_none(usage.get("prompt_tokens_details")) or {}
-    completion = object_or_none(usage.get("completion_tokens_details")) or {}
-    # DeepSeek's name for it: tests/wire/chat/usage_cache_hit.sse
-    cached = prompt.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))
     read, written = count(usage.get("prompt_tokens")), count(usage.get("completion_tokens"))
-    return Usage(
-        read,
-        written,
-        count(cached),
-        count(completion.get("reasoning_tokens")),
-        "unknown" if read is None and written is None else "provider",
-        count(prompt.get("cache_write_tokens")),
-    )
+    # DeepSeek's name for it: tests/wire/chat/usage_cache_hit.sse
+    cached, kept, thought = usage.get("prompt_cache_hit_tokens"), None, None
+    if isinstance(prompt := usage.get("prompt_tokens_details"), dict):
+        cached = prompt.get("cached_tokens", cached)
+        kept = count(prompt.get("cache_write_tokens"))
+    if isinstance(completion := usage.get("completion_tokens_details"), dict):
+        thought = count(completion.get("reasoning_tokens"))
+    known = read is not None or written is not None
+    return Usage(read, written, count(cached), thought, "provider" if known else "unknown", kept)
 
 
 COUNTED: Final = {

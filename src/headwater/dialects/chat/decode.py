@@ -49,6 +49,7 @@ FINISHES: Final[dict[str, Finish]] = {
 
 class ChatDecoder:
     __slots__ = (
+        "_call_id_prefix",
         "_calls",
         "_cut",
         "_delivered",
@@ -65,7 +66,8 @@ class ChatDecoder:
 
     def __init__(self, call_id_prefix: str) -> None:
         self.evidence = Evidence()
-        self._calls = CallTracker(call_id_prefix)
+        self._call_id_prefix = call_id_prefix
+        self._calls: CallTracker | None = None
         self._usage: dict[str, Any] | None = None
         self._tier: str | None = None
         self._details: list[dict[str, Any]] = []
@@ -99,9 +101,6 @@ class ChatDecoder:
                 return
             if self._cut:
                 self._join_halves(chunk)
-        self._take(frame, chunk, out)
-
-    def _take(self, frame: Frame, chunk: Chunk, out: list[Event]) -> None:
         # Flat errors: tests/wire/chat/error_event.sse, error_object.sse
         if chunk.error or frame.event == "error" or (not chunk.choices and chunk.object == "error"):
             self.evidence.error = read_error(chunk.error or load(frame.data))
@@ -113,8 +112,6 @@ class ChatDecoder:
         for choice in chunk.choices:
             if choice.index == 0:
                 self._choice(choice, out)
-        waiting = self._cut or self._details or self._plain_reasoning
-        self._flows = self._delivered and not waiting and self.evidence.finish is None
 
     def around_text(self, data: bytes) -> Around | None:
         before, after = split(data, b"content")
@@ -136,23 +133,21 @@ class ChatDecoder:
             raise FrameUnreadable("JSON that is no chat completion", body)
 
     def end(self, out: list[Event]) -> None:
-        if rest := self._thought.rest():
-            out.append(ReasoningDelta(rest))
-        if rest := self._text.rest():
-            out.append(TextDelta(rest))
-        if rest := self._refusal.rest():
-            out.append(TextDelta(rest, refusal=True))
+        if self._cut:
+            self._end_halves(out)
         if self._details:
             self._end_reasoning(out)
-        known = {"service_tier": self._tier, "usage": uncounted(self._usage or {}, COUNTED)}
-        if told := {name: value for name, value in known.items() if value}:
-            out.append(ProviderState("chat", {"type": STOP, **told}))
+        stop: dict[str, Any] = {"type": STOP}
+        if self._tier:
+            stop["service_tier"] = self._tier
+        if self._usage is not None and (more := uncounted(self._usage, COUNTED)):
+            stop["usage"] = more
+        if len(stop) > 1:
+            out.append(ProviderState("chat", stop))
         if self._usage is not None:
             out.append(UsageReported(read_usage(self._usage)))
-        if self._calls.nameless:
-            self.evidence.contradiction = "a tool call never got its name"
-        elif self._calls.went_on:
-            self.evidence.contradiction = "a tool call went on after it"
+        if self._calls is not None:
+            self.evidence.contradiction = self._calls.contradiction
 
     def _choice(self, choice: Choice, out: list[Event]) -> None:
         before = len(out)
@@ -183,6 +178,8 @@ class ChatDecoder:
         if choice.usage:
             # Moonshot's place for it: tests/wire/chat/usage_in_choice.sse
             self._usage = choice.usage
+        waiting = self._cut or self._details or self._plain_reasoning
+        self._flows = self._delivered and not waiting and evidence.finish is None
 
     def _reasoning(self, delta: Delta, out: list[Event]) -> None:
         # Both, with the same text: tests/wire/chat/reasoning_twice.sse
@@ -202,6 +199,8 @@ class ChatDecoder:
         if delta.refusal:
             out.append(TextDelta(delta.refusal, refusal=True))
         if delta.tool_calls:
+            if self._calls is None:
+                self._calls = CallTracker(self._call_id_prefix)
             self._calls.feed(delta.tool_calls, out)
 
     def _beside_text(self, delta: Delta, out: list[Event]) -> None:
@@ -213,7 +212,7 @@ class ChatDecoder:
 
     def _end_calls(self, out: list[Event]) -> None:
         """Unless the upstream said that it was cut short: then nobody knows which of them are whole."""
-        if self.evidence.finish in (None, "stop", "tool_calls"):
+        if self._calls is not None and self.evidence.finish in (None, "stop", "tool_calls"):
             self._calls.end(out)
 
     def _end_reasoning(self, out: list[Event]) -> None:
@@ -231,3 +230,11 @@ class ChatDecoder:
                 delta.reasoning = None
                 delta.refusal = self._refusal.join(delta.refusal or "")
         self._cut = bool(self._text.half or self._thought.half or self._refusal.half)
+
+    def _end_halves(self, out: list[Event]) -> None:
+        if rest := self._thought.rest():
+            out.append(ReasoningDelta(rest))
+        if rest := self._text.rest():
+            out.append(TextDelta(rest))
+        if rest := self._refusal.rest():
+            out.append(TextDelta(rest, refusal=True))

@@ -3,7 +3,7 @@
 `_ending` is the one place where this dialect writes how a stream ended.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, Final, assert_never
 
@@ -99,62 +99,67 @@ class ChatEncoder:
 
     def encode(self, event: Event) -> bytes:
         if self._text_goes_on and type(event) is TextDelta and not event.refusal:
-            # Nearly every event there is: a third of the time of matching it.
+            # Nearly every event there is: half the time of the way below.
             return self._text_start + _json(event.text) + _DELTA_END
-        match event:
-            case TextDelta(text=text, refusal=True):
-                return self._delta(b'"refusal":', text)
-            case TextDelta(text=text):
-                self._text_goes_on = True
-                return self._delta(b'"content":', self._joints.before_text() + text)
-            case ReasoningDelta(text=text):
-                return self._delta(b'"reasoning_content":', self._joints.before_thought() + text)
-            case ToolArgsDelta(index=index, text=text):
-                return self._call_delta(index, {"function": {"arguments": text}})
-            case ToolCallStarted(index=index, id=id, name=name, extra=extra):
-                self._calls += 1
-                return self._call_delta(index, {**(extra or {}), **_call(id, name, "")})
-            case ToolCallEnded(index=index, extra=dict(extra)):
-                # The SDK's accumulator insists on a function in every delta of a call but the first.
-                return self._call_delta(index, {**extra, "function": {"arguments": ""}})
-            case AttemptStarted():
-                if self._totals.attempt(event):
-                    self._calls_before = self._calls
-                    self._joints.end_turn()
-                    self._text_goes_on = False
-                return b""
-            case ProviderState():
-                return self._state(event)
-            case UsageReported(usage=usage):
-                self._totals.report(usage)
-                return b""
-            case Notice(code=code, text=text) if code in NOTED:
-                self._notes.append(text)
-                return b""
-            case RunEnded(outcome=outcome):
-                return self._ending(outcome)
-            case _:
-                # For native followers: this dialect has no place for it.
-                return b""
+        write = _WRITE.get(type(event))
+        return b"" if write is None else write(self, event)
 
     def around_text(self) -> tuple[bytes, bytes] | None:
         return (self._text_start + b'"', b'"' + _DELTA_END) if self._text_goes_on else None
 
+    def _text(self, event: TextDelta) -> bytes:
+        if event.refusal:
+            return self._delta(b'"refusal":', event.text)
+        self._text_goes_on = True
+        return self._delta(b'"content":', self._joints.before_text() + event.text)
+
+    def _reasoning(self, event: ReasoningDelta) -> bytes:
+        return self._delta(b'"reasoning_content":', self._joints.before_thought() + event.text)
+
+    def _call_started(self, event: ToolCallStarted) -> bytes:
+        self._calls += 1
+        return self._call_delta(event.index, {**(event.extra or {}), **_call(event.id, event.name, "")})
+
+    def _call_arguments(self, event: ToolArgsDelta) -> bytes:
+        return self._call_delta(event.index, {"function": {"arguments": event.text}})
+
+    def _call_ended(self, event: ToolCallEnded) -> bytes:
+        if event.extra is None:
+            return b""
+        # The SDK's accumulator insists on a function in every delta of a call but the first.
+        return self._call_delta(event.index, {**event.extra, "function": {"arguments": ""}})
+
+    def _attempt(self, event: AttemptStarted) -> bytes:
+        if self._totals.attempt(event):
+            self._calls_before = self._calls
+            self._joints.end_turn()
+            self._text_goes_on = False
+        return b""
+
+    def _usage(self, event: UsageReported) -> bytes:
+        self._totals.report(event.usage)
+        return b""
+
+    def _notice(self, event: Notice) -> bytes:
+        if event.code in NOTED:
+            self._notes.append(event.text)
+        return b""
+
     def _state(self, event: ProviderState) -> bytes:
-        match event:
-            case ProviderState(dialect="chat", data={"type": base.STOP} as data):
+        data = event.data
+        if event.dialect == "chat":
+            if data.get("type") == base.STOP:
                 self._tier = data.get("service_tier") or self._tier
                 self._totals.tell(data.get("usage"))
-            case ProviderState(dialect="chat", data=data):
-                told = [name for name in (_DETAILS, *_BESIDE_TEXT) if name in data]
-                return b"".join([self._delta(b"%b:" % _json(name), self._numbered(name, data[name])) for name in told])
-            case ProviderState(dialect="responses", data={"type": "message"}):
-                self._joints.end_text()
-                self._text_goes_on = False
-            case ProviderState(dialect=dialect, of="reasoning"):
-                self._joints.end_thought(dialect)
-            case _:
-                """Another dialect's: no client of this one could read it."""
+                return b""
+            told = [name for name in (_DETAILS, *_BESIDE_TEXT) if name in data]
+            return b"".join([self._delta(b"%b:" % _json(name), self._numbered(name, data[name])) for name in told])
+        # Another dialect's: no client of this one could read it.
+        if event.dialect == "responses" and data.get("type") == "message":
+            self._joints.end_text()
+            self._text_goes_on = False
+        elif event.of == "reasoning":
+            self._joints.end_thought(event.dialect)
         return b""
 
     def _numbered(self, name: str, entries: list[Any]) -> list[Any]:
@@ -173,15 +178,17 @@ class ChatEncoder:
         role, self._role = self._role, b""
         return b"%b%b%b%b%b" % (self._delta_start, role, field, _json(value), _DELTA_END)
 
-    def _ending(self, outcome: Outcome) -> bytes:
+    def _ending(self, event: RunEnded) -> bytes:
+        outcome = event.outcome
         match outcome:
             case Completed(reason=reason) | Incomplete(reason=reason):
-                ours: dict[str, Any] = noted(self._notes).get("headwater", {})
+                ours: dict[str, Any] = noted(self._notes)["headwater"] if self._notes else {}
                 if self._style == "finish_reason" and isinstance(outcome, Incomplete) and reason != "content_filter":
                     ours |= {"outcome": outcome, "code": "output_truncated"}
                 note = b',"service_tier":' + _json(self._tier) if self._tier else b""
                 note += b',"headwater":' + _json(ours) if ours else b""
-                return self._finish(_FINISH_REASON[reason], note) + self._usage_chunk() + _DONE
+                usage = self._usage_chunk() if self._include_usage else b""
+                return self._finish(_FINISH_REASON[reason], note) + usage + _DONE
             case Stopped() | Failed() | Interrupted():
                 error = b'"error":' + _json(endings.error_object(outcome))
                 if self._style == "error":
@@ -200,10 +207,23 @@ class ChatEncoder:
         )
 
     def _usage_chunk(self) -> bytes:
-        if not self._include_usage:
-            return b""
         usage = write_usage(self._totals.total(), self._totals.details)
         return b'%b"choices":[],"usage":%b}\n\n' % (self._start, _json(usage))
+
+
+# What is not here is for native followers: this dialect has no place for it.
+_WRITE: Final[dict[type[Event], Callable[[ChatEncoder, Any], bytes]]] = {
+    TextDelta: ChatEncoder._text,
+    ReasoningDelta: ChatEncoder._reasoning,
+    ToolCallStarted: ChatEncoder._call_started,
+    ToolArgsDelta: ChatEncoder._call_arguments,
+    ToolCallEnded: ChatEncoder._call_ended,
+    AttemptStarted: ChatEncoder._attempt,
+    UsageReported: ChatEncoder._usage,
+    Notice: ChatEncoder._notice,
+    ProviderState: ChatEncoder._state,
+    RunEnded: ChatEncoder._ending,
+}
 
 
 def whole(head: Head, message: Assistant, usage: Usage, outcome: Outcome, notes: Sequence[str] = ()) -> Whole:

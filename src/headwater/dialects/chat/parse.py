@@ -1,10 +1,11 @@
 """A chat completion request, as clients send it, into ours."""
 
 from operator import attrgetter
-from typing import Annotated, Any, Final, Literal, TypeVar, assert_never
+from typing import Annotated, Any, Final, Literal, assert_never
 
 import msgspec
 from msgspec import UNSET, Meta, Struct
+from msgspec.structs import astuple
 
 from headwater.conversation import (
     Ask,
@@ -31,9 +32,6 @@ from headwater.conversation import (
 from headwater.dialects.chat.chunk import detail_text
 from headwater.dialects.parsing import SessionId, parse, unsupported
 from headwater.errors import CallerError
-
-_P = TypeVar("_P")
-
 
 # --------------------------------------------------------------- wire types
 
@@ -214,6 +212,8 @@ EXTRAS: Final = tuple(field.name for field in msgspec.structs.fields(ChatRequest
 
 _decoder = msgspec.json.Decoder(ChatRequest)
 _extras = attrgetter(*EXTRAS)
+_FIRST_OPTION: Final = ChatRequest.__struct_fields__.index("max_tokens")
+_NO_OPTIONS: Final = astuple(ChatRequest([]))[_FIRST_OPTION:]
 
 
 # ------------------------------------------------------------------- parsing
@@ -221,23 +221,30 @@ _extras = attrgetter(*EXTRAS)
 
 def parse_request(body: bytes) -> Ask:
     wire = parse(_decoder, body)
-    _refuse_what_we_lack(wire)
-    extras = {name: value for name, value in zip(EXTRAS, _extras(wire), strict=True) if value is not UNSET}
-    request = Request(
-        messages=tuple(_message(message, f"messages[{n}]") for n, message in enumerate(wire.messages)),
-        model=wire.model,
-        tools=tuple(_tool(tool.function) for tool in wire.tools or ()),
-        tool_choice=_tool_choice(wire),
-        parameters=_parameters(wire),
-        extras=Extras("chat", extras) if extras else None,
-    )
+    # Most requests have none: to look for each took longer than to read the JSON.
+    optionless = astuple(wire)[_FIRST_OPTION:] == _NO_OPTIONS
+    if not optionless or wire.stream_options is not None:
+        _refuse_what_we_lack(wire)
+    messages = tuple([_message(message, n) for n, message in enumerate(wire.messages)])
     return Ask(
-        request,
+        Request(messages, wire.model) if optionless else _with_options(messages, wire),
         stream=wire.stream or False,
         include_usage=bool(wire.stream_options and wire.stream_options.include_usage),
         session_id=wire.session_id,
         on_disconnect=wire.on_disconnect or "cancel",
         on_cut=wire.on_cut or "end",
+    )
+
+
+def _with_options(messages: tuple[Message, ...], wire: ChatRequest) -> Request:
+    extras = {name: value for name, value in zip(EXTRAS, _extras(wire), strict=True) if value is not UNSET}
+    return Request(
+        messages,
+        wire.model,
+        tools=tuple(_tool(tool.function) for tool in wire.tools or ()),
+        tool_choice=_tool_choice(wire),
+        parameters=_parameters(wire),
+        extras=Extras("chat", extras) if extras else None,
     )
 
 
@@ -307,26 +314,30 @@ def _tool_choice(wire: ChatRequest) -> ToolChoice | None:
 # ------------------------------------------------------------------ messages
 
 
-def _message(wire: _System | _User | _Assistant | _ToolMessage, path: str) -> Message:
+def _message(wire: _System | _User | _Assistant | _ToolMessage, place: int) -> Message:
     match wire:
-        case _System(content=content, name=name):  # and _Developer, its younger name
-            return System(tuple(Text(part.text) for part in _parts(content)), name)
         case _User(content=content, name=name):
-            return User(tuple(_visible(part) for part in _parts(content)), name)
+            return User((Text(content),) if isinstance(content, str) else tuple(map(_visible, content)), name)
         case _Assistant():
-            return _assistant(wire, path)
+            return _assistant(wire, f"messages[{place}]")
         case _ToolMessage(tool_call_id=call_id, content=content, name=name):
-            return ToolOutput(call_id, tuple(Text(part.text) for part in _parts(content)), name=name)
+            return ToolOutput(call_id, _texts(content), name=name)
+        case _System(content=content, name=name):  # and _Developer, its younger name
+            return System(_texts(content), name)
         case unreachable:
             assert_never(unreachable)
 
 
-def _parts(content: "str | list[_P]") -> "list[_P | _TextPart]":
-    return [_TextPart(content)] if isinstance(content, str) else [*content]
+def _texts(content: str | list[_TextPart]) -> tuple[Text, ...]:
+    return (Text(content),) if isinstance(content, str) else tuple(Text(part.text) for part in content)
 
 
 def _visible(part: _TextPart | _ImagePart) -> Text | Image:
     return Text(part.text) if isinstance(part, _TextPart) else Image(part.image_url.url, part.image_url.detail)
+
+
+def _said(part: _TextPart | _RefusalPart) -> Text:
+    return Text(part.text) if isinstance(part, _TextPart) else Text(part.refusal, refusal=True)
 
 
 def _assistant(wire: _Assistant, path: str) -> Assistant:
@@ -336,8 +347,7 @@ def _assistant(wire: _Assistant, path: str) -> Assistant:
         parts.append(Reasoning(reasoning, "chat", {"reasoning_details": wire.reasoning_details}))
     elif reasoning:
         parts.append(Reasoning(reasoning))
-    for part in _parts(wire.content or []):
-        parts.append(Text(part.text) if isinstance(part, _TextPart) else Text(part.refusal, refusal=True))
+    parts += [Text(wire.content)] if isinstance(wire.content, str) else map(_said, wire.content or ())
     if wire.refusal:
         parts.append(Text(wire.refusal, refusal=True))
     if wire.annotations:

@@ -1,7 +1,7 @@
 """Our request, as a chat completions upstream is asked."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, assert_never
 
 import msgspec
@@ -14,6 +14,7 @@ from headwater.conversation import (
     NamedTool,
     Opaque,
     OutputFormat,
+    Parameters,
     Request,
     System,
     Target,
@@ -30,15 +31,26 @@ from headwater.dialects.history import NOTHING_SAID, plain_name, settled
 _MAX_ID_CHARS: Final = 40
 ODD_IN_NAME: Final = re.compile(r"[\s<|\\/>]+")
 _FROM_TOOLS: Final = "Images from the tool results above:"
+_NO_PARAMETERS: Final = Parameters()
 
 
 def render_request(request: Request, target: Target) -> bytes:
+    fields: dict[str, Any] = {"model": target.model, "messages": _messages(request, target), "stream": target.stream}
+    if target.stream:
+        fields["stream_options"] = {"include_usage": True}
+    if request.parameters != _NO_PARAMETERS or request.tools:
+        fields |= _options(request, target)
+    fields["store"] = False
+    if request.extras is not None:
+        fields |= extras.told(request.extras, "chat")
+    if target.omit or request.extras is not None:
+        fields = {name: value for name, value in fields.items() if value is not None and name not in target.omit}
+    return msgspec.json.encode(fields)
+
+
+def _options(request: Request, target: Target) -> dict[str, Any]:
     parameters = request.parameters
-    fields: dict[str, Any] = {
-        "model": target.model,
-        "messages": _messages(request, target),
-        "stream": target.stream,
-        "stream_options": {"include_usage": True} if target.stream else None,
+    options = {
         target.max_tokens_field: parameters.max_tokens,
         "temperature": parameters.temperature,
         "top_p": parameters.top_p,
@@ -51,12 +63,8 @@ def render_request(request: Request, target: Target) -> bytes:
         "tools": [_tool(tool) for tool in request.tools] or None,
         "tool_choice": _choice(request) if request.tools else None,
         "parallel_tool_calls": parameters.parallel_tool_calls if request.tools else None,
-        "store": False,
     }
-    fields |= extras.told(request.extras, "chat")
-    return msgspec.json.encode(
-        {name: value for name, value in fields.items() if value is not None and name not in target.omit}
-    )
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
@@ -100,7 +108,7 @@ def _messages(request: Request, target: Target) -> list[dict[str, Any]]:
     written: list[dict[str, Any]] = []
     pictures: list[Image] = []
     for message in settled(request.messages, fits):
-        if not isinstance(message, ToolOutput):
+        if pictures and not isinstance(message, ToolOutput):
             written += _shown(pictures)
         match message:
             case System(parts=parts, name=name):
@@ -112,11 +120,12 @@ def _messages(request: Request, target: Target) -> list[dict[str, Any]]:
             case ToolOutput(call_id=call_id, parts=parts, name=name):
                 # A tool's message takes text alone: its images follow the results as the user's.
                 pictures += [part for part in parts if isinstance(part, Image)]
-                texts = tuple(part for part in parts if isinstance(part, Text) and part.text)
+                texts = [part for part in parts if isinstance(part, Text) and part.text]
                 written.append({"role": "tool", "tool_call_id": call_id, "content": _content(texts)} | _named(name))
             case unreachable:
                 assert_never(unreachable)
-    written += _shown(pictures)
+    if pictures:
+        written += _shown(pictures)
     return written or _said("user", (Text(NOTHING_SAID),))
 
 
@@ -126,32 +135,29 @@ def _ours(message: Assistant, target: Target) -> bool:
 
 def _shown(pictures: list[Image]) -> list[dict[str, Any]]:
     """The images of the results before, and no longer waiting."""
-    shown = _said("user", (Text(_FROM_TOOLS), *pictures)) if pictures else []
+    shown = _said("user", (Text(_FROM_TOOLS), *pictures))
     pictures.clear()
     return shown
 
 
 def _said(role: str, parts: tuple[Text | Image | Opaque, ...], name: str | None = None) -> list[dict[str, Any]]:
     """No message at all, if it has nothing to say."""
-    visible = tuple(part for part in parts if isinstance(part, Image) or (isinstance(part, Text) and part.text))
+    visible = [part for part in parts if type(part) is Image or (type(part) is Text and part.text)]
     if not visible:
         return []
-    return [{"role": role, "content": _content(visible)} | _named(name)]
+    said = {"role": role, "content": _content(visible)}
+    return [said | _named(name) if name else said]
 
 
 def _named(name: str | None) -> dict[str, str]:
     return {"name": ODD_IN_NAME.sub("_", name)} if name else {}
 
 
-def _content(parts: tuple[Text | Image, ...]) -> Any:
+def _content(parts: Sequence[Text | Image]) -> Any:
     """Plain text where it is nothing else: every compatible server takes that."""
-    match parts:
-        case ():
-            return ""
-        case (Text(text=text),):
-            return text
-        case _:
-            return [_part(part) for part in parts]
+    if len(parts) == 1 and type(parts[0]) is Text:
+        return parts[0].text
+    return [_part(part) for part in parts] if parts else ""
 
 
 def _part(part: Text | Image) -> dict[str, Any]:

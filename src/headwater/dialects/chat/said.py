@@ -6,18 +6,21 @@ between them: in a stream and in an answer in one piece alike.
 
 from typing import Final
 
+from msgspec import Struct
+
 from headwater.conversation import Assistant, Opaque, Reasoning, Text
 from headwater.events import DialectName
 
 _BREAK: Final = "\n\n"
 
 
-class Joints:
+class Joints(Struct):
     """Where one text, or thought, has ended: `before_…` gives what goes in front of the next."""
 
-    def __init__(self) -> None:
-        self._text_said = self._text_ended = False
-        self._thought_said = self._thought_ended = False
+    _text_said: bool = False
+    _text_ended: bool = False
+    _thought_said: bool = False
+    _thought_ended: bool = False
 
     def before_text(self) -> str:
         ended, self._text_said, self._text_ended = self._text_ended, True, False
