@@ -91,11 +91,13 @@ async def test_one_that_breaks_on_a_run_is_told_of_the_others() -> None:
             assert run.id != "run_0"
 
     asyncio.get_running_loop().set_exception_handler(lambda _, context: broken.append(context["exception"]))
-    later = Later(Breaking())
+    other = Noting()
+    later = Later(Breaking(), other)
     for n in range(2):
         later.ended(Run(id=f"run_{n}", owner=OWNER, model="m", created_at=1.0, outcome=Completed()), None)
     later.tell()
     assert told == ["run_0", "run_1"]
+    assert len(other.ended_so) == 2
     assert len(broken) == 1
 
 
