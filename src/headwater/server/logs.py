@@ -53,12 +53,11 @@ class Told(logging.LogRecord):
     __slots__ = ("facts",)
 
     def __init__(self, alike: Mapping[str, Any], created: float | None, facts: dict[str, Any]) -> None:
-        self.__dict__.update(alike)
-        self.__dict__.update(facts)
+        self.__dict__ = {**alike, **facts}
         self.facts = facts
-        self.created = created or time.time()
-        self.msecs = self.created % 1 * 1000
-        self.relativeCreated += (self.created - alike["created"]) * 1000
+        self.created = created = created or time.time()
+        self.msecs = created % 1 * 1000
+        self.relativeCreated += (created - alike["created"]) * 1000
 
 
 def _facts(run: Run) -> dict[str, Any]:
