@@ -63,7 +63,8 @@ async def test_each_ending_is_told_once(make_store: MakeStore) -> None:
 
 async def test_who_may_be_told_later_is_told_of_all_in_their_order() -> None:
     noting = Noting()
-    later = Later(noting, after_s=0.001)
+    told_at: list[int] = []
+    later = Later(noting, after_s=0.001, then=lambda: told_at.append(len(noting.ended_so)))
     runs = [Run(id=f"run_{n}", owner=OWNER, model="m", created_at=1.0, outcome=Completed()) for n in range(3)]
     later.ended(runs[0], None)
     later.ended(runs[1], 0.5)
@@ -76,6 +77,8 @@ async def test_who_may_be_told_later_is_told_of_all_in_their_order() -> None:
         await asyncio.sleep(0.001)
     later.recovered(replace(runs[0], outcome=Interrupted("crash")))
     assert (len(noting.ended_so), noting.found) == (3, ["run_0"])
+    # After each telling, once.
+    assert told_at == [2, 2, 3]
 
 
 async def test_one_that_breaks_on_a_run_is_told_of_the_others() -> None:
@@ -88,11 +91,13 @@ async def test_one_that_breaks_on_a_run_is_told_of_the_others() -> None:
             assert run.id != "run_0"
 
     asyncio.get_running_loop().set_exception_handler(lambda _, context: broken.append(context["exception"]))
-    later = Later(Breaking())
+    other = Noting()
+    later = Later(Breaking(), other)
     for n in range(2):
         later.ended(Run(id=f"run_{n}", owner=OWNER, model="m", created_at=1.0, outcome=Completed()), None)
     later.tell()
     assert told == ["run_0", "run_1"]
+    assert len(other.ended_so) == 2
     assert len(broken) == 1
 
 

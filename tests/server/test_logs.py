@@ -80,6 +80,23 @@ def test_set_again_it_replaces_what_it_had_set(restored: None) -> None:
     assert [line["event"] for line in lines(second.getvalue())] == ["loud"]
 
 
+def test_a_filter_is_asked_and_a_stream_that_breaks_breaks_nothing_else(
+    restored: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream = io.StringIO()
+    configure("info", "json", stream)
+    log = logging.getLogger("headwater")
+    (ours,) = [handler for handler in logging.getLogger().handlers if handler.name == "headwater"]
+    ours.addFilter(lambda record: "secret" not in record.getMessage())
+    log.info("a secret")
+    log.info("no such thing")
+    assert [line["event"] for line in lines(stream.getvalue())] == ["no such thing"]
+    ours.filters.clear()
+    stream.close()
+    log.info("nobody hears it")
+    assert "I/O operation on closed file" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("format", "terminal"), [("text", False), ("auto", True), ("json", True), ("auto", False)])
 def test_a_traceback_has_no_values_of_variables(format: Any, terminal: bool) -> None:
     prompt = "my secret" + " prompt"

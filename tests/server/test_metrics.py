@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from headwater.config.secret import Secret
@@ -126,6 +127,21 @@ def test_clients_do_not_decide_how_many_series_there_are() -> None:
     assert told.value("gen_ai_server_time_per_output_token_seconds_count") == 1000
     assert told.value("gen_ai_server_time_per_output_token_seconds_count", gen_ai_request_model=OTHER) == 800
     assert told.value("gen_ai_server_time_per_output_token_seconds_sum", gen_ai_request_model="up/0") == 0.5
+
+
+def test_what_is_as_long_as_a_bucket_is_wide_is_in_it_and_the_longest_in_the_last() -> None:
+    metrics = Metrics()
+    for took_s in (0.01, 0.02, 0.0201, 1e6):
+        metrics.ended(replace(a_run("fast", Completed()), started_at=0.0, ended_at=took_s), None)
+    # Handed on in the meantime, it is not counted twice.
+    metrics.hand_on()
+    metrics.ended(replace(a_run("fast", Completed()), started_at=0.0, ended_at=0.02), None)
+    told = Told(metrics.text().decode())
+    counts = {le: told.value("gen_ai_server_request_duration_seconds_bucket", le=le) for le in ("0.01", "0.02", "0.04")}
+    assert counts == {"0.01": 1, "0.02": 3, "0.04": 4}
+    assert told.value("gen_ai_server_request_duration_seconds_bucket", le="+Inf") == 5
+    assert told.value("gen_ai_server_request_duration_seconds_sum") == pytest.approx(1e6 + 0.0701)
+    assert told.value("headwater_runs_total", outcome="completed") == 5
 
 
 async def test_with_keys_it_takes_one_that_may() -> None:

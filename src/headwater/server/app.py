@@ -27,7 +27,7 @@ _ASKED: Final[dict[str, DialectName]] = {
 
 
 class App:
-    """For uvicorn with `DirectProtocol`. A model that is asked does not pass the layers of all else."""
+    """For uvicorn with `DirectProtocol`, as "asgi3". A model that is asked does not pass the layers of all else."""
 
     def __init__(self, asked: Mapping[str, ASGIApp], every: Starlette) -> None:
         """`every` has those that are asked, too: for what is no POST."""

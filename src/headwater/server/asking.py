@@ -3,6 +3,8 @@
 Refuses by `CallerError`. How the answer is told is no matter of this.
 """
 
+from functools import partial
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -70,7 +72,7 @@ async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask
 
 def _asking(services: Services, ask: Ask, model: Model) -> MakeSource:
     """What the run will ask is at hand, and so is who answers: no store need be read for it."""
-    return services.traced(lambda run: services.answers.asking(run, ask.request, model))
+    return services.traced(partial(services.answers.asking, request=ask.request, model=model))
 
 
 def is_recorded(ask: Ask) -> bool:

@@ -11,7 +11,7 @@ from headwater.events import Stopped
 from headwater.server.asking import Begun, begin
 from headwater.server.direct import Outlet, outlet_of
 from headwater.server.encoding import Gathered, Streamed
-from headwater.server.http import ClientGone, Identify, Receive, Scope, header, read_body, send_whole
+from headwater.server.http import ClientGone, Identify, Receive, Scope, headers_in, read_body, send_whole
 from headwater.server.inner import OfAgent
 from headwater.server.refusals import headers_of
 from headwater.server.services import Services
@@ -37,8 +37,10 @@ class DialectRoute:
             return
         try:
             caller = await self._identify(scope)
-            ask = self._dialect.parse(await read_body(scope, receive, server.max_body_bytes))
-            ask = _in_session(ask, header(scope, b"x-session-id"))
+            headers = headers_in(scope)
+            ask = self._dialect.parse(await read_body(headers, receive, server.max_body_bytes))
+            if named := headers.get(b"x-session-id"):
+                ask = _in_session(ask, named.decode("latin-1"))
             begun = await begin(services, caller, self._dialect.name, ask)
         except CallerError as error:
             await refuse(send, self._dialect, error)
@@ -102,10 +104,8 @@ def out_of_order(error: StoreError) -> CallerError:
     return CallerError(f"The store can't be used: {error.message}.", status=503, code="store_unavailable")
 
 
-def _in_session(ask: Ask, named: str | None) -> Ask:
+def _in_session(ask: Ask, named: str) -> Ask:
     """The session that a header names, for clients that can't put it into the body (C63)."""
-    if not named:
-        return ask
     if len(named) > _LONGEST_SESSION_ID:
         raise CallerError(
             f"X-Session-Id has {len(named)} characters; there may be {_LONGEST_SESSION_ID}.", param="X-Session-Id"

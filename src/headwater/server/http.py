@@ -1,6 +1,6 @@
 """A request's body in, an answer in one piece out: what all routes do alike."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from headwater.dialects.base import Whole
@@ -27,9 +27,9 @@ class ClientGone(HeadwaterError):
     """There is nobody to answer any more."""
 
 
-async def read_body(scope: Scope, receive: Receive, limit_bytes: int) -> bytes:
+async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit_bytes: int) -> bytes:
     """Raises `Refusal` (413) as soon as it is known to be too large, `ClientGone`."""
-    announced = headers_in(scope).get(b"content-length", b"")
+    announced = headers.get(b"content-length", b"")
     if announced.isdigit() and int(announced) > limit_bytes:
         raise _too_large(limit_bytes)
     pieces: list[bytes] = []

@@ -53,12 +53,11 @@ class Told(logging.LogRecord):
     __slots__ = ("facts",)
 
     def __init__(self, alike: Mapping[str, Any], created: float | None, facts: dict[str, Any]) -> None:
-        self.__dict__.update(alike)
-        self.__dict__.update(facts)
+        self.__dict__ = {**alike, **facts}
         self.facts = facts
-        self.created = created or time.time()
-        self.msecs = self.created % 1 * 1000
-        self.relativeCreated += (self.created - alike["created"]) * 1000
+        self.created = created = created or time.time()
+        self.msecs = created % 1 * 1000
+        self.relativeCreated += (created - alike["created"]) * 1000
 
 
 def _facts(run: Run) -> dict[str, Any]:
@@ -105,9 +104,20 @@ def configure(level: str, format: Format, stream: TextIO) -> None:
 
 
 class _Lines(logging.StreamHandler[TextIO]):
-    def flush(self) -> None:
-        """Whoever calls it has locked this handler, which the base's own would do again for each line."""
-        self.stream.flush()
+    """Does in one frame what its base does in eight."""
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        if self.filters or self.lock is None:
+            return bool(super().handle(record))
+        with self.lock:
+            try:
+                self.stream.write(self.format(record) + self.terminator)
+                self.stream.flush()
+            except RecursionError:
+                raise
+            except Exception:
+                self.handleError(record)
+        return True
 
 
 def formatter(format: Format, *, terminal: bool) -> logging.Formatter:

@@ -6,6 +6,8 @@ whichever of them is asked tells of all.
 """
 
 import os
+from bisect import bisect_left
+from collections import defaultdict
 from pathlib import Path
 from typing import Final
 
@@ -13,9 +15,10 @@ from msgspec import Struct
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.values import ValueClass
 
 import headwater
-from headwater.events import Completed, Incomplete
+from headwater.events import Completed, Incomplete, Outcome
 from headwater.records import Run
 from headwater.runs.observing import told
 
@@ -23,6 +26,8 @@ CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"
 """A variable that names the folder in which several workers count; to be set before this module is imported."""
 OTHER: Final = "other"
+_MOST_SERIES: Final = 1000
+"""That are remembered. They are found again."""
 _MOST_NAMES: Final = 200
 """Of models: a client may ask an upstream for any name, and each would be a series for ever."""
 
@@ -38,8 +43,9 @@ _ABOUT: Final = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_reques
 
 
 class _Series(Struct):
-    """Of one model as one upstream answers for it: found once, since finding them costs more than adding to them."""
+    """Where a run is counted. Found once for all that are alike: finding them costs more than adding to them."""
 
+    runs: Counter
     duration: Histogram
     first_token: Histogram
     per_token: Histogram
@@ -48,7 +54,7 @@ class _Series(Struct):
 
 
 class Metrics:
-    """An `Observer` of runs."""
+    """An `Observer` of runs. What it was told shows once it has been handed on."""
 
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
@@ -89,9 +95,10 @@ class Metrics:
             registry=registry,
         )
         self._ours(registry)
-        self._series: dict[tuple[str, str, str], _Series] = {}
-        self._counters: dict[tuple[str, str, str], Counter] = {}
+        self._series: dict[tuple[str, str, str | None, type[Outcome], str], _Series] = {}
         self._models: set[str] = set()
+        self._pending: defaultdict[Counter | ValueClass, float] = defaultdict(float)
+        """What was counted, to be added together: each takes a lock, and where workers share them a write to a file."""
 
     def _ours(self, registry: CollectorRegistry) -> None:
         self._runs = Counter(
@@ -118,6 +125,7 @@ class Metrics:
         )
 
     def text(self) -> bytes:
+        self.hand_on()
         if self._shared is None:
             return bytes(generate_latest(self._registry))
         _forget_dead(Path(self._shared))
@@ -129,22 +137,45 @@ class Metrics:
 
     def ended(self, run: Run, stopped_in_s: float | None) -> None:
         assert run.outcome is not None
-        outcome, reason = told(run.outcome)
-        self._runs_of(run.route, outcome, reason).inc()
         if stopped_in_s is not None:
             self._stops.observe(stopped_in_s)
-        if run.started_at is None or run.ended_at is None:
+        started_at, first_at, ended_at = run.started_at, run.first_token_at, run.ended_at
+        if started_at is None or ended_at is None:
             # It never began.
+            self._runs_of(run).inc()
             return
-        provider, model = (run.answered_by or "").partition("/")[0], self._bounded(run.model)
-        error = "" if isinstance(run.outcome, Completed | Incomplete) else f"{outcome}_{reason}"
-        self._count(run, self._of(provider, model, error))
+        alike = (run.route, run.model, run.answered_by, type(run.outcome), run.outcome.reason)
+        series = self._series.get(alike)
+        if series is None:
+            if len(self._series) >= _MOST_SERIES:
+                self._series.clear()
+            series = self._series[alike] = self._of(run)
+        self._pending[series.runs] += 1
+        self._observe(series.duration, max(0.0, ended_at - started_at))
+        if first_at is not None:
+            self._observe(series.first_token, max(0.0, first_at - started_at))
+        if run.usage.source != "provider":
+            return
+        tokens = run.usage.output_tokens or 0
+        self._observe(series.tokens_in, run.usage.input_tokens or 0)
+        self._observe(series.tokens_out, tokens)
+        if first_at is not None and tokens > 1:
+            self._observe(series.per_token, max(0.0, ended_at - first_at) / (tokens - 1))
+
+    def _observe(self, histogram: Histogram, amount: float) -> None:
+        """As its own `observe`, which has no way to add several at once."""
+        self._pending[histogram._sum] += amount
+        self._pending[histogram._buckets[bisect_left(histogram._upper_bounds, amount)]] += 1
+
+    def hand_on(self) -> None:
+        pending, self._pending = self._pending, defaultdict(float)
+        for counted, amount in pending.items():
+            counted.inc(amount)
 
     def recovered(self, run: Run) -> None:
-        assert run.outcome is not None
         self._recovered.inc()
         # Nothing of its times: when it has ended is when it was found.
-        self._runs_of(run.route, *told(run.outcome)).inc()
+        self._runs_of(run).inc()
 
     def going_on(self, number: int) -> None:
         """Said now and then."""
@@ -153,37 +184,23 @@ class Metrics:
     def resumed(self, route: str) -> None:
         self._resumes.labels(route).inc()
 
-    def _count(self, run: Run, series: _Series) -> None:
-        started_at, ended_at = run.started_at or 0.0, run.ended_at or 0.0
-        series.duration.observe(max(0.0, ended_at - started_at))
-        if run.first_token_at is not None:
-            series.first_token.observe(max(0.0, run.first_token_at - started_at))
-        if run.usage.source != "provider":
-            return
-        tokens = run.usage.output_tokens or 0
-        series.tokens_in.observe(run.usage.input_tokens or 0)
-        series.tokens_out.observe(tokens)
-        if run.first_token_at is not None and tokens > 1:
-            series.per_token.observe(max(0.0, ended_at - run.first_token_at) / (tokens - 1))
+    def _runs_of(self, run: Run) -> Counter:
+        assert run.outcome is not None
+        return self._runs.labels(run.route, *told(run.outcome))
 
-    def _runs_of(self, route: str, outcome: str, reason: str) -> Counter:
-        found = self._counters.get((route, outcome, reason))
-        if found is None:
-            found = self._counters[route, outcome, reason] = self._runs.labels(route, outcome, reason)
-        return found
-
-    def _of(self, provider: str, model: str, error: str) -> _Series:
-        found = self._series.get((provider, model, error))
-        if found is None:
-            about = ("chat", provider, model)
-            found = self._series[provider, model, error] = _Series(
-                self._duration.labels(*about, error),
-                self._first_token.labels(*about),
-                self._per_token.labels(*about),
-                self._tokens.labels(*about, "input"),
-                self._tokens.labels(*about, "output"),
-            )
-        return found
+    def _of(self, run: Run) -> _Series:
+        assert run.outcome is not None
+        provider, model = (run.answered_by or "").partition("/")[0], self._bounded(run.model)
+        error = "" if isinstance(run.outcome, Completed | Incomplete) else "_".join(told(run.outcome))
+        about = ("chat", provider, model)
+        return _Series(
+            self._runs_of(run),
+            self._duration.labels(*about, error),
+            self._first_token.labels(*about),
+            self._per_token.labels(*about),
+            self._tokens.labels(*about, "input"),
+            self._tokens.labels(*about, "output"),
+        )
 
     def _bounded(self, model: str) -> str:
         if model not in self._models:

@@ -14,7 +14,7 @@ from headwater.config.settings import Settings
 from headwater.events import make_id
 from headwater.runs.answers import Answers
 from headwater.runs.live import Habits, MakeSource
-from headwater.runs.observing import All, Later
+from headwater.runs.observing import Later
 from headwater.runs.service import Runs
 from headwater.runs.unfollowed import Patience
 from headwater.server.logs import RunLog
@@ -53,7 +53,7 @@ class Services:
         """Around whatever a run is begun with."""
         self._retiring: set[asyncio.Task[None]] = set()
         self.metrics = Metrics()
-        self._observer = Later(All(self.metrics, RunLog()))
+        self._observer = Later(self.metrics, RunLog(), then=self.metrics.hand_on)
         store.watch_commits(self.metrics.committed)
         kept = settings.store
         self.runs = Runs(

@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +13,7 @@ from headwater.errors import UpstreamError
 from headwater.events import Failed
 from headwater.upstream import demo, faults
 from headwater.upstream.catalog import Catalog, Resolved
-from headwater.upstream.endpoint import Endpoint, Route
+from headwater.upstream.endpoint import Endpoint
 from headwater.upstream.exchange import Opener
 from headwater.upstream.http import HttpOpener
 from headwater.upstream.model import Model
@@ -54,8 +55,8 @@ class Upstreams:
         self._endpoints[demo.NAME] = Endpoint(
             demo.NAME, demo.SETTINGS, PlayedOpener(demo.answer, clock), needs_finish_reason=True
         )
-        self._known: dict[str, tuple[Sequence[Route], int | None]] = {}
-        """Names that were asked for, with their routes and windows, as of the lists of models that were read last."""
+        self._known: dict[str, Callable[[], Model]] = {}
+        """Names that were asked for, and whom they lead to by the lists of models that were read last."""
         self.catalog = Catalog(settings, self._fetch, self._known.clear)
 
     async def model(self, name: str | None) -> Model:
@@ -63,13 +64,13 @@ class Upstreams:
         chosen = name or await self.catalog.choose(name, self._clock.now_s())
         known = self._known.get(chosen) or self._learn(chosen)
         if known is None:
-            return self.of(await self.catalog.resolve(chosen, self._clock.now_s()))
-        return self._model(*known)
+            known = self._making(await self.catalog.resolve(chosen, self._clock.now_s()))
+        return known()
 
     def of(self, resolved: Resolved) -> Model:
-        return self._model(*self._asked(resolved))
+        return self._making(resolved)()
 
-    def _learn(self, name: str) -> tuple[Sequence[Route], int | None] | None:
+    def _learn(self, name: str) -> Callable[[], Model] | None:
         """Nothing is waited for in between: what is noted here is what the lists say now."""
         resolved = self.catalog.at_hand(name)
         if resolved is None:
@@ -77,16 +78,14 @@ class Upstreams:
         if len(self._known) >= _MOST_NAMES:
             # Whoever asks for ever other names must not fill the memory.
             self._known.clear()
-        known = self._known[name] = self._asked(resolved)
+        known = self._known[name] = self._making(resolved)
         return known
 
-    def _asked(self, resolved: Resolved) -> tuple[Sequence[Route], int | None]:
-        """What is known of a provider is found by its address: it takes 100 µs."""
+    def _making(self, resolved: Resolved) -> Callable[[], Model]:
+        """A model is each run's own, its routes need not be: to find one takes 100 µs."""
         routes = [route(self._endpoints[one.upstream], one) for one in (resolved, *resolved.fallbacks)]
-        return routes, resolved.model_settings.context_tokens if resolved.model_settings else None
-
-    def _model(self, routes: Sequence[Route], window_tokens: int | None) -> Model:
-        return Model(routes, self._clock, self.sweep, self._jitter, window_tokens)
+        window = resolved.model_settings.context_tokens if resolved.model_settings else None
+        return partial(Model, routes, self._clock, self.sweep, self._jitter, window)
 
     async def close(self) -> None:
         await self.sweep.close()

@@ -14,7 +14,7 @@ from headwater.dialects.parsing import convert, parse
 from headwater.errors import CallerError, StoreError
 from headwater.server.callers import LOCAL, Caller
 from headwater.server.guard import Guard
-from headwater.server.http import ClientGone, read_body
+from headwater.server.http import ClientGone, headers_in, read_body
 from headwater.server.native.endpoint import Call, Endpoint, Reply, Stream
 from headwater.server.native.shapes import Taken
 from headwater.server.refusals import Refusal, headers_of, not_found
@@ -74,7 +74,7 @@ class PathApp:
         if media_type not in allowed:
             message = f"The body must be {' or '.join(allowed)}, not {media_type or 'nothing'}."
             raise Refusal(message, status=415, code="unsupported_media_type")
-        return await read_body(scope, receive, self._services.settings.server.max_body_bytes)
+        return await read_body(headers_in(scope), receive, self._services.settings.server.max_body_bytes)
 
     def _taken(self, endpoint: Endpoint, scope: AsgiScope, body: bytes) -> Taken:
         if endpoint.from_query:
