@@ -158,9 +158,9 @@ class Accumulator(Struct, eq=False):
     def delivered(self) -> Delivered:
         """What the judge needs to know of this turn."""
         text = any(map(_is_answer, self._parts))
-        calls = self.turn_calls
-        if not calls:
+        if len(self.calls) == self._calls_before:
             return Delivered(text)
+        calls = self.turn_calls
         return Delivered(text, tuple(call.name for call in calls), tuple(call.name for call in calls if call.torn))
 
     def message(self) -> Assistant:

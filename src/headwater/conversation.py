@@ -92,7 +92,7 @@ class Assistant(_Message, frozen=True, tag="assistant"):
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        return tuple(part for part in self.parts if type(part) is ToolCall)
+        return tuple([part for part in self.parts if type(part) is ToolCall])
 
 
 class ToolOutput(_Message, frozen=True, tag="tool"):

@@ -57,7 +57,7 @@ class Decoder(Struct, eq=False):
         if _LF not in only and data[:6] == b"data: " and data[-2:] == b"\n\n":
             # One plain frame: nearly every read of a stream that takes its time.
             return [Frame(only, None, self._id)]
-        # Frames of one `data` line each, all named or none: nearly all there are. A third of the time of going by
+        # Frames of one `data` line each, all named or none: nearly all there are. A quarter of the time of going by
         # lines; where anything else comes, nothing has been changed yet, so begin again.
         end = data.rfind(b"\n\n")
         frames: list[Frame] = []

@@ -2,20 +2,16 @@
 
 from typing import Final
 
-from headwater.dialects.base import Encoder, Head
 from headwater.dialects.chat.decode import ChatDecoder
 from headwater.dialects.chat.encode import ChatEncoder, whole
 from headwater.dialects.chat.parse import parse_request as parse
 from headwater.dialects.chat.render import render_request as render
 from headwater.dialects.endings import refusal as error
-from headwater.events import DialectName, FailureStyle
+from headwater.events import DialectName
 
 __all__ = ["decoder", "encoder", "error", "name", "parse", "render", "whole"]
 
 name: Final[DialectName] = "chat"
 
 decoder = ChatDecoder
-
-
-def encoder(head: Head, *, include_usage: bool, style: FailureStyle) -> Encoder:
-    return ChatEncoder(head, include_usage=include_usage, style=style)
+encoder = ChatEncoder

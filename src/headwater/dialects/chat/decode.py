@@ -84,8 +84,11 @@ class ChatDecoder:
         try:
             chunk = read_chunk(frame.data)
         except (ValueError, RecursionError):
-            if frame.data.strip() in (b"[DONE]", b""):
-                self._done(frame, out)
+            bare = frame.data.strip()
+            if bare in (b"[DONE]", b""):
+                if bare:
+                    self._end_calls(out)
+                    self.evidence.terminated = True
                 return
             chunk = read_lenient(frame.data)
             self._join_halves(chunk)
@@ -120,11 +123,6 @@ class ChatDecoder:
         except (ValueError, RecursionError):
             return None
         return Around(before, after) if self._flows and found == "probe" else None
-
-    def _done(self, frame: Frame, out: list[Event]) -> None:
-        if frame.data.strip():
-            self._end_calls(out)
-            self.evidence.terminated = True
 
     def whole(self, body: bytes, out: list[Event]) -> None:
         self.feed(Frame(load_body(body)), out)

@@ -213,6 +213,7 @@ EXTRAS: Final = tuple(field.name for field in msgspec.structs.fields(ChatRequest
 _decoder = msgspec.json.Decoder(ChatRequest)
 _extras = attrgetter(*EXTRAS)
 _FIRST_OPTION: Final = ChatRequest.__struct_fields__.index("max_tokens")
+_NO_EXTRAS: Final = (UNSET,) * len(EXTRAS)
 _NO_OPTIONS: Final = astuple(ChatRequest([]))[_FIRST_OPTION:]
 
 
@@ -237,15 +238,19 @@ def parse_request(body: bytes) -> Ask:
 
 
 def _with_options(messages: tuple[Message, ...], wire: ChatRequest) -> Request:
-    extras = {name: value for name, value in zip(EXTRAS, _extras(wire), strict=True) if value is not UNSET}
+    extras = _extras(wire)
     return Request(
         messages,
         wire.model,
         tools=tuple(_tool(tool.function) for tool in wire.tools or ()),
         tool_choice=_tool_choice(wire),
         parameters=_parameters(wire),
-        extras=Extras("chat", extras) if extras else None,
+        extras=None if extras == _NO_EXTRAS else Extras("chat", _given(extras)),
     )
+
+
+def _given(extras: tuple[Any, ...]) -> dict[str, Any]:
+    return {name: value for name, value in zip(EXTRAS, extras, strict=True) if value is not UNSET}
 
 
 def _refuse_what_we_lack(wire: ChatRequest) -> None:
@@ -299,8 +304,10 @@ def _tool(function: _ToolFunction) -> Tool:
 
 def _tool_choice(wire: ChatRequest) -> ToolChoice | None:
     choice = wire.tool_choice
+    if choice is None:
+        return None
     names = [tool.function.name for tool in wire.tools or ()]
-    if choice not in (None, "none", "auto") and not names:
+    if choice not in ("none", "auto") and not names:
         raise CallerError("'tool_choice' needs 'tools' to choose from.", param="tool_choice")
     if not isinstance(choice, _NamedTool):
         return choice
