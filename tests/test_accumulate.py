@@ -267,3 +267,4 @@ def test_a_remark_on_the_end_is_nothing_delivered() -> None:
     assert not accumulator.delivered_anything
     accumulator.apply(ProviderState("messages", {"type": "server_tool_use", "id": "srv_1"}))
     assert accumulator.delivered_anything
+    assert folded(ToolCallStarted(0, "c1", "look")).delivered_anything
