@@ -96,51 +96,37 @@ def _unclosed(arguments: str) -> bool:
     return False
 
 
-class Accumulator:
+class Accumulator(Struct, eq=False):
     """`apply` every event, in order; the rest only reads."""
 
-    __slots__ = (
-        "_by_id",
-        "_calls_before",
-        "_earlier",
-        "_growing",
-        "_origin",
-        "_parts",
-        "_settled_usage",
-        "_turn",
-        "_usage",
-        "approvals",
-        "attempts",
-        "calls",
-        "notices",
-        "outcome",
-        "started",
-    )
-
-    def __init__(self) -> None:
-        self.started: RunStarted | None = None
-        self.attempts: list[Attempt] = []
-        self.notices: list[Notice] = []
-        self.approvals: dict[str, ApprovalAsked | ApprovalGiven] = {}
-        """By the call's id: what was asked, and once there is one, the answer."""
-        self.calls: list[Call] = []
-        """All of the run, in order; those of this turn are the last `turn_calls`."""
-        self.outcome: Outcome | None = None
-        self._by_id: dict[str, Call] = {}
-        self._turn = 0
-        self._origin: str | None = None
-        self._earlier: list[Message] = []
-        self._settled_usage: Usage | None = None
-        self._usage: Usage | None = None
-        self._clear_turn()
+    started: RunStarted | None = None
+    attempts: list[Attempt] = []
+    notices: list[Notice] = []
+    approvals: dict[str, ApprovalAsked | ApprovalGiven] = {}
+    """By the call's id: what was asked, and once there is one, the answer."""
+    calls: list[Call] = []
+    """All of the run, in order; those of this turn are the last `turn_calls`."""
+    outcome: Outcome | None = None
+    _by_id: dict[str, Call] = {}
+    _turn: int = 0
+    _origin: str | None = None
+    _earlier: list[Message] = []
+    _settled_usage: Usage | None = None
+    _usage: Usage | None = None
+    _parts: list[_Piece | Call | ProviderState] = []
+    _growing: _Piece | None = None
+    """The last part, while text may still be added to it."""
+    _calls_before: int = 0
+    """This turn."""
 
     def apply(self, event: Event) -> None:
-        piece = self._growing
-        if type(event) is TextDelta and piece is not None and piece.kind == "text" and not event.refusal:
-            # Nearly every event there is: half the time of the way below.
-            piece.buffer.write(event.text)
-        else:
-            _APPLY[type(event)](self, event)
+        if type(event) is TextDelta and not event.refusal:
+            piece = self._growing
+            if piece is not None and piece.kind == "text":
+                # Nearly every event there is: half the time of the way below.
+                piece.buffer.write(event.text)
+                return
+        _APPLY[type(event)](self, event)
 
     def growing_text(self) -> Callable[[str], object]:
         """Where the next texts may go by themselves, after one that was applied and until anything else is."""
@@ -195,9 +181,8 @@ class Accumulator:
     # ------------------------------------------------------------- applying
 
     def _clear_turn(self) -> None:
-        self._parts: list[_Piece | Call | ProviderState] = []
-        self._growing: _Piece | None = None
-        """The last part, while text may still be added to it."""
+        self._parts = []
+        self._growing = None
         self._calls_before = len(self.calls)
 
     def _results(self) -> list[ToolOutput]:
@@ -224,9 +209,10 @@ class Accumulator:
             # What was cut off was paid for, too.
             self._settle_usage()
         else:
-            del self.calls[self._calls_before :]
             self._usage = None
-            self._clear_turn()
+            if self._parts:
+                del self.calls[self._calls_before :]
+                self._clear_turn()
         self._origin = event.upstream
 
     def _on_attempt_end(self, event: AttemptEnded) -> None:

@@ -6,7 +6,7 @@ decodes them and hands them on, so that no task wakes for a token (docs/decision
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -53,11 +53,14 @@ class Sink(Protocol):
         """Until all that was taken so far is committed. What can't be kept ends the run, and so cancels this."""
 
 
+_WORDS: Final = (TextDelta, ReasoningDelta)
+
+
 def emit(sink: Sink, *events: Event) -> None:
     fold = sink.fold
     taken: list[Event] = []
     for event in events:
-        if (type(event) is TextDelta or type(event) is ReasoningDelta) and not event.text.isascii():
+        if isinstance(event, _WORDS) and not event.text.isascii():
             event = _mended(event)
         fold.apply(event)
         taken.append(event)

@@ -8,7 +8,7 @@ takes its input in any cut, in time linear in its length, and holds at most
 import re
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from headwater.errors import FrameTooLarge
 
@@ -26,30 +26,27 @@ class Frame(Struct, frozen=True, gc=False):
     """The last id that the stream has named, as the standard has it."""
 
 
-class Decoder:
+class Decoder(Struct, eq=False):
     """Incremental: `feed` what was read, as it was read; `end` when there is no more."""
 
-    __slots__ = ("_after_cr", "_amid", "_data", "_event", "_id", "_limit", "_line", "_start", "error", "retry_ms")
-
-    def __init__(self, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
-        self._limit = limit_bytes
-        self._line = bytearray()
-        """The unfinished line."""
-        self._data = bytearray()
-        """The unfinished frame's data, each line with its newline."""
-        self._event: str | None = None
-        self._id: str | None = None
-        self._after_cr = False
-        self._start: bytes | None = b""
-        """What may turn out to be a byte order mark; None once that is settled."""
-        self._amid = True
-        """Any of the above is pending: the next read does not begin where a frame does."""
-        self.retry_ms: int | None = None
-        self.error: FrameTooLarge | None = None
+    limit_bytes: int = DEFAULT_LIMIT_BYTES
+    retry_ms: int | None = None
+    error: FrameTooLarge | None = None
+    _line: bytearray = field(default_factory=bytearray)
+    """The unfinished line."""
+    _data: bytearray = field(default_factory=bytearray)
+    """The unfinished frame's data, each line with its newline."""
+    _event: str | None = None
+    _id: str | None = None
+    _after_cr: bool = False
+    _start: bytes | None = b""
+    """What may turn out to be a byte order mark; None once that is settled."""
+    _amid: bool = True
+    """Any of the above is pending: the next read does not begin where a frame does."""
 
     def feed(self, data: bytes) -> list[Frame]:
         """The frames that are whole by now. Past the limit there are no more: see `error`."""
-        if _CR in data or len(data) > self._limit:
+        if _CR in data or len(data) > self.limit_bytes:
             return self._feed_lines(data)
         if self._amid:
             if self._start != b"" or data[:1] in (b"", _BOM[:1]):
@@ -60,27 +57,25 @@ class Decoder:
         if _LF not in only and data[:6] == b"data: " and data[-2:] == b"\n\n":
             # One plain frame: nearly every read of a stream that takes its time.
             return [Frame(only, None, self._id)]
-        # Plain frames, one `data` line each, named or not: nearly all there are. Half the time of going by lines.
-        whole = data.rfind(b"\n\n") + 2
-        if whole == 1:
-            return self._feed_lines(data)
+        # Frames of one `data` line each, all named or none: nearly all there are. A third of the time of going by
+        # lines; where anything else comes, nothing has been changed yet, so begin again.
+        end = data.rfind(b"\n\n")
         frames: list[Frame] = []
-        event: str | None = None
-        body: bytes | None = None
-        for line in data[:whole].split(b"\n"):
-            if not line:
-                if body is not None:
-                    frames.append(Frame(body, event, self._id))
-                event = body = None
-            elif line[:6] == b"data: " and body is None:
-                body = line[6:]
-            elif line[:7] == b"event: ":
-                event = line[7:].decode("utf-8", "replace") or None
-            else:
-                # Something else: nothing has been changed yet, so begin again.
-                return self._feed_lines(data)
-        if whole < len(data):
-            frames += self._feed_lines(data[whole:])
+        if end > 0 and data[:6] == b"data: ":
+            for body in data[6:end].split(b"\n\ndata: "):
+                if _LF in body:
+                    return self._feed_lines(data)
+                frames.append(Frame(body, None, self._id))
+        elif end > 0 and data[:7] == b"event: ":
+            for named in data[7:end].split(b"\n\nevent: "):
+                name, found, body = named.partition(b"\ndata: ")
+                if not found or _LF in name or _LF in body:
+                    return self._feed_lines(data)
+                frames.append(Frame(body, name.decode("utf-8", "replace") or None, self._id))
+        else:
+            return self._feed_lines(data)
+        if end + 2 < len(data):
+            frames += self._feed_lines(data[end + 2 :])
         return frames
 
     def end(self) -> list[Frame]:
@@ -116,8 +111,8 @@ class Decoder:
             self._after_cr = False
         for line in data.splitlines(keepends=True):
             bare = line.rstrip(b"\r\n")
-            if len(self._data) + len(self._line) + len(bare) > self._limit:
-                self.error = FrameTooLarge(self._limit)
+            if len(self._data) + len(self._line) + len(bare) > self.limit_bytes:
+                self.error = FrameTooLarge(self.limit_bytes)
             if self.error is not None:
                 break
             self._line += bare

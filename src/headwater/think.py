@@ -38,7 +38,8 @@ class ThinkSplitter:
         out: list[Event] = []
         for event in events:
             if type(event) is not TextDelta or event.refusal:
-                out += self.end()
+                if self._held:
+                    out += self.end()
                 self._state = "opening"
                 self._after_tag = False
                 out.append(event)

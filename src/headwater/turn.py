@@ -126,9 +126,11 @@ class TurnReader:
                 evidence.unreadable = error
             except RecursionError:
                 evidence.unreadable = FrameUnreadable("JSON that is nested too deeply", frame.data)
-            if evidence.terminated or evidence.error is not None or evidence.unreadable is not None:
-                self._streaming, self.closed = False, True
-                return self._deliver(out)
+            else:
+                if not evidence.terminated and evidence.error is None:
+                    continue
+            self._streaming, self.closed = False, True
+            return self._deliver(out)
         if self._room < 0 or self._frames.error is not None:
             self._give_up()
         if self._text_flows and len(out) == 1 and type(event := out[0]) is TextDelta and not event.refusal:

@@ -380,7 +380,17 @@ spoken = st.one_of(
 )
 
 
-@given(st.lists(spoken, max_size=5).map(tuple), st.sampled_from([Parameters(), Parameters(temperature=1.5)]))
+sampling = st.builds(
+    Parameters,
+    max_tokens=st.sampled_from([None, 5, 16, 500]),
+    temperature=st.sampled_from([None, 0.0, 1.0, 1.5]),
+    top_p=st.sampled_from([None, 0.5, 0.99]),
+    seed=st.sampled_from([None, None, None, 7]),
+    reasoning_effort=st.sampled_from([None, None, None, "low", "none"]),
+)
+
+
+@given(st.lists(spoken, max_size=5).map(tuple), st.just(Parameters()) | sampling)
 def test_no_row_has_anything_to_say_of_plain_words(said: tuple[Message, ...], parameters: Parameters) -> None:
     """They are not looked up: this is what that rests on."""
     request = Request(said, parameters=parameters)
@@ -393,6 +403,7 @@ def test_no_row_has_anything_to_say_of_plain_words(said: tuple[Message, ...], pa
 
 def test_what_is_not_plain_is_looked_up() -> None:
     assert is_plain(Request((System((Text("Be brief."),)), HI, Assistant((Text("Hello"),)), HI)))
+    assert is_plain(Request((HI,), parameters=Parameters(max_tokens=500, temperature=0.7, top_p=0.9)))
     for row in ASKED:
         for dialect in NAMES:
             if row.fate(dialect) != CARRIED:

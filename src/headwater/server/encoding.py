@@ -6,6 +6,8 @@ Pure. The endings are the dialects' own; what is decided here is which status go
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from headwater.accumulate import Accumulator
 from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
 from headwater.dialects import endings, messages
@@ -28,15 +30,14 @@ _BEATS: Final[dict[DialectName, bytes]] = {
 }
 
 
-class Remarks:
+class Remarks(Struct):
     """What a dialect has no words for, each thing once."""
 
-    def __init__(self, dialect: DialectName) -> None:
-        self._dialect = dialect
-        self.made: list[str] = []
+    dialect: DialectName
+    made: list[str] = []
 
     def fresh(self, event: Event) -> Notice | None:
-        why = unsaid(event, self._dialect)
+        why = unsaid(event, self.dialect)
         if why is None or why in self.made:
             return None
         self.made.append(why)

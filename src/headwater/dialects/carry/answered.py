@@ -186,14 +186,17 @@ MAY_BE_UNSAID: Final = frozenset({TextDelta, ToolCallEnded, ProviderState, RunEn
 
 def unsaid(event: Event, dialect: DialectName) -> str | None:
     """What a client of this dialect will not see of an event, or not as it is: for a notice, which goes before it."""
-    match event:
-        case TextDelta(refusal=True) | ToolCallEnded() | RunEnded(outcome=Incomplete()):
-            pass
-        case ProviderState() if event.dialect != dialect:
-            pass
-        case _:
-            # Nor about these, of which an answer has more.
-            return None
+    if type(event) is ProviderState:
+        plain = event.dialect == dialect
+    elif type(event) is RunEnded:
+        plain = type(event.outcome) is not Incomplete
+    elif type(event) is TextDelta:
+        plain = not event.refusal
+    else:
+        plain = type(event) is not ToolCallEnded
+    if plain:
+        # No row is about these, of which an answer has more.
+        return None
     said = [
         f"{'Told otherwise' if fate.kind == 'changed' else 'Not told'}: {what}. {fate.why}"
         for found, fate in _NOT_CARRIED[dialect]

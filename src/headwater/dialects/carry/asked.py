@@ -2,6 +2,8 @@
 
 from typing import Final, get_args
 
+from msgspec.structs import astuple
+
 from headwater.conversation import Parameters, Request, System, Target, Text, ToolOutput, User
 from headwater.dialects.base import Note
 from headwater.dialects.carry.fate import CARRIED
@@ -9,6 +11,7 @@ from headwater.dialects.carry.history import HISTORY, OF_ONE_DIALECT
 from headwater.dialects.carry.parameters import OUTPUT_AND_TOOLS, PARAMETERS, REASONING
 from headwater.dialects.carry.question import Question
 from headwater.dialects.carry.row import Asked
+from headwater.dialects.responses.render import LEAST_TOKENS
 from headwater.events import DialectName
 
 ASKED: Final[tuple[Asked, ...]] = (*PARAMETERS, *REASONING, *OUTPUT_AND_TOOLS, *HISTORY, *OF_ONE_DIALECT)
@@ -20,6 +23,7 @@ _NOT_CARRIED: Final = {
 }
 
 _NO_PARAMETERS: Final = Parameters()
+_, _, _, *_NO_RARE_ONES = astuple(_NO_PARAMETERS)
 
 # Fields of a request to an upstream that the conversation has another name for.
 _OTHER_NAMES: Final = {
@@ -53,14 +57,21 @@ def notes(request: Request, target: Target, dialect: DialectName) -> list[Note]:
 
 def is_plain(request: Request) -> bool:
     """Nothing but words, which every dialect carries: no row can find anything. Most of what people ask is so."""
-    if request.parameters != _NO_PARAMETERS or request.tools or request.extras is not None:
+    messages = request.messages
+    if request.tools or request.extras is not None or not messages:
         return False
-    if not request.messages or type(request.messages[-1]) is not User:
+    if request.parameters != _NO_PARAMETERS and not _are_plain(request.parameters):
         return False
-    for n, message in enumerate(request.messages):
+    for n, message in enumerate(messages):
         if type(message) is ToolOutput or message.name is not None or (n and type(message) is System):
             return False
         for part in message.parts:
             if type(part) is not Text or part.refusal or part.cache is not None:
                 return False
-    return True
+    return type(messages[-1]) is User
+
+
+def _are_plain(parameters: Parameters) -> bool:
+    """A limit of tokens, and a sampling as every dialect takes it where no reasoning is asked for."""
+    limit, temperature, _top_p, *rare = astuple(parameters)
+    return rare == _NO_RARE_ONES and (limit is None or limit >= LEAST_TOKENS) and (temperature or 0) <= 1

@@ -77,8 +77,8 @@ class ChatDecoder:
         self._text, self._thought, self._refusal = Halves(), Halves(), Halves()
         self._cut = False
         """One of them holds half a character."""
-        self._flows = False
-        """Something has come and nothing waits for what is next: a text more changes nothing here."""
+        self._flows = True
+        """Nothing waits for what is next: a text is all that it brings."""
 
     def feed(self, frame: Frame, out: list[Event]) -> None:
         try:
@@ -90,14 +90,13 @@ class ChatDecoder:
             chunk = read_lenient(frame.data)
             self._join_halves(chunk)
         else:
-            if (
-                self._flows
-                and (text := lone_text(chunk))
-                and frame.event is None
-                and chunk.service_tier in (None, self._tier)
-            ):
+            if self._flows and frame.event is None and (text := lone_text(chunk)) is not None:
                 # Nearly every frame there is.
-                out.append(TextDelta(text))
+                if chunk.service_tier:
+                    self._tier = chunk.service_tier
+                if text:
+                    self._delivered = True
+                    out.append(TextDelta(text))
                 return
             if self._cut:
                 self._join_halves(chunk)
@@ -179,7 +178,7 @@ class ChatDecoder:
             # Moonshot's place for it: tests/wire/chat/usage_in_choice.sse
             self._usage = choice.usage
         waiting = self._cut or self._details or self._plain_reasoning
-        self._flows = self._delivered and not waiting and evidence.finish is None
+        self._flows = not waiting and evidence.finish is None
 
     def _reasoning(self, delta: Delta, out: list[Event]) -> None:
         # Both, with the same text: tests/wire/chat/reasoning_twice.sse

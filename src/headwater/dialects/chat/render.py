@@ -111,10 +111,10 @@ def _messages(request: Request, target: Target) -> list[dict[str, Any]]:
         if pictures and not isinstance(message, ToolOutput):
             written += _shown(pictures)
         match message:
-            case System(parts=parts, name=name):
-                written += _said("system", parts, name)
             case User(parts=parts, name=name):
                 written += _said("user", parts, name)
+            case System(parts=parts, name=name):
+                written += _said("system", parts, name)
             case Assistant():
                 written += _assistant(message, target, declared)
             case ToolOutput(call_id=call_id, parts=parts, name=name):

@@ -5,6 +5,7 @@ events come in. `_ending` is the one place where this dialect writes how a
 stream ended.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, assert_never
 
 import msgspec
@@ -26,7 +27,6 @@ from headwater.events import (
     Incomplete,
     Interrupted,
     Notice,
-    Outcome,
     ProviderState,
     ReasoningDelta,
     RunEnded,
@@ -65,35 +65,33 @@ class MessagesEncoder:
         self._held = Held()
 
     def encode(self, event: Event) -> bytes:
-        match event:
-            case TextDelta(text=text) if self._open == "text":
-                return b"%b%b%b" % (self._delta_start, _json(text), _DELTA_END)
-            case ReasoningDelta(text=text) if self._open == "thinking":
-                return b"%b%b%b" % (self._delta_start, _json(text), _DELTA_END)
-            case TextDelta() | ReasoningDelta() | ToolArgsDelta() | ToolCallStarted() | ToolCallEnded():
-                return self._in_turn(event)
-            case ProviderState():
-                return self._in_turn(event)
-            case UsageReported(usage=usage):
-                self._totals.report(usage)
-                return b""
-            case AttemptStarted():
-                self._totals.attempt(event)
-                # Calls are counted anew from here. Text may go on.
-                return self._flush() if self._open == "tool_use" else b""
-            case Notice(code=code, text=text) if code in NOTED:
-                self._notes.append(text)
-                return b""
-            case RunEnded(outcome=outcome):
-                return self._ending(outcome)
-            case _:
-                # For native followers: this dialect has no place for it.
-                return b""
+        if (type(event) is TextDelta and self._open == "text") or (
+            type(event) is ReasoningDelta and self._open == "thinking"
+        ):
+            # Nearly every event there is.
+            return b"%b%b%b" % (self._delta_start, _json(event.text), _DELTA_END)
+        write = _WRITE.get(type(event))
+        return b"" if write is None else write(self, event)
 
     def around_text(self) -> tuple[bytes, bytes] | None:
         return (self._delta_start + b'"', b'"' + _DELTA_END) if self._open == "text" else None
 
-    def _ending(self, outcome: Outcome) -> bytes:
+    def _usage(self, event: UsageReported) -> bytes:
+        self._totals.report(event.usage)
+        return b""
+
+    def _attempt(self, event: AttemptStarted) -> bytes:
+        self._totals.attempt(event)
+        # Calls are counted anew from here. Text may go on.
+        return self._flush() if self._open == "tool_use" else b""
+
+    def _notice(self, event: Notice) -> bytes:
+        if event.code in NOTED:
+            self._notes.append(event.text)
+        return b""
+
+    def _ending(self, event: RunEnded) -> bytes:
+        outcome = event.outcome
         match outcome:
             case Completed(reason=reason) | Incomplete(reason=reason):
                 stop = stop_body(reason, self._stop)
@@ -248,6 +246,20 @@ class MessagesEncoder:
         message = message_body(self._head, [], {"stop_reason": None, "stop_sequence": None}, usage)
         return b"event: message_start\ndata: %b\n\n" % _json({"type": "message_start", "message": message})
 
+
+# What is not here is for native followers: this dialect has no place for it.
+_WRITE: Final[dict[type[Event], Callable[[MessagesEncoder, Any], bytes]]] = {
+    TextDelta: MessagesEncoder._in_turn,
+    ReasoningDelta: MessagesEncoder._in_turn,
+    ToolCallStarted: MessagesEncoder._in_turn,
+    ToolArgsDelta: MessagesEncoder._in_turn,
+    ToolCallEnded: MessagesEncoder._in_turn,
+    ProviderState: MessagesEncoder._in_turn,
+    AttemptStarted: MessagesEncoder._attempt,
+    UsageReported: MessagesEncoder._usage,
+    Notice: MessagesEncoder._notice,
+    RunEnded: MessagesEncoder._ending,
+}
 
 _DELTAS: Final = {
     "text": (b"text_delta", b"text"),

@@ -3,7 +3,7 @@
 `_verdict` is the one place where this dialect says how an answer ended.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, assert_never
 
 import msgspec
@@ -61,38 +61,39 @@ class ResponsesEncoder:
 
     def encode(self, event: Event) -> bytes:
         if type(event) is TextDelta and self._begun and not event.refusal:
-            # Nearly every event there is, and a match takes 0.1 µs more.
+            # Nearly every event there is.
             return self._output.grow("text", event.text)
-        match event:
-            case TextDelta(text=text, refusal=refusal):
-                return self._begin() + self._output.grow("refusal" if refusal else "text", text)
-            case ReasoningDelta(text=text):
-                return self._begin() + self._output.grow("summary", text)
-            case ToolArgsDelta(index=index, text=text):
-                return self._output.grow_call(index, text)
-            case ToolCallStarted(index=index, id=id, name=name, extra=extra):
-                return self._begin() + self._output.start_call(index, id, name, extra)
-            case ToolCallEnded(index=index, extra=extra):
-                return self._output.end_call(index, extra)
-            case ProviderState():
-                return self._state(event)
-            case UsageReported(usage=usage):
-                self._totals.report(usage)
-                return b""
-            case AttemptStarted():
-                return self._attempt(event)
-            case RunStarted() if self._background:
-                # Its client needs the id before anything else. All others get nothing before the
-                # first token, since the status can still tell them of a refusal.
-                return self._begin()
-            case RunEnded(outcome=outcome):
-                return self._begin() + self._ending(outcome)
-            case Notice(code=code, text=text) if code in NOTED:
-                self._notes.append(text)
-                return b""
-            case _:
-                # For native followers: this dialect has no place for it.
-                return b""
+        write = _WRITE.get(type(event))
+        return b"" if write is None else write(self, event)
+
+    def _started(self, event: RunStarted) -> bytes:
+        # A client that does not wait needs the id before anything else. All others get nothing before the
+        # first token, since the status can still tell them of a refusal.
+        return self._begin() if self._background else b""
+
+    def _text(self, event: TextDelta) -> bytes:
+        return self._begin() + self._output.grow("refusal" if event.refusal else "text", event.text)
+
+    def _reasoning(self, event: ReasoningDelta) -> bytes:
+        return self._begin() + self._output.grow("summary", event.text)
+
+    def _call_started(self, event: ToolCallStarted) -> bytes:
+        return self._begin() + self._output.start_call(event.index, event.id, event.name, event.extra)
+
+    def _call_arguments(self, event: ToolArgsDelta) -> bytes:
+        return self._output.grow_call(event.index, event.text)
+
+    def _call_ended(self, event: ToolCallEnded) -> bytes:
+        return self._output.end_call(event.index, event.extra)
+
+    def _reported(self, event: UsageReported) -> bytes:
+        self._totals.report(event.usage)
+        return b""
+
+    def _notice(self, event: Notice) -> bytes:
+        if event.code in NOTED:
+            self._notes.append(event.text)
+        return b""
 
     def resource(self, outcome: Outcome) -> msgspec.Raw:
         """The response object, once `RunEnded` has been encoded."""
@@ -146,9 +147,10 @@ class ResponsesEncoder:
     def _usage(self) -> dict[str, Any] | None:
         return write_usage(self._totals.total(), self._totals.details)
 
-    def _ending(self, outcome: Outcome) -> bytes:
+    def _ending(self, event: RunEnded) -> bytes:
+        outcome = event.outcome
         verdict = _verdict(outcome)
-        closing = self._output.close("completed" if verdict.status == "completed" else "incomplete")
+        closing = self._begin() + self._output.close("completed" if verdict.status == "completed" else "incomplete")
         if verdict.error is None:
             return closing + self._output.frame(verdict.event, response=self.resource(outcome))
         # Flat and nested, then the failed response: either alone is silence to some client.
@@ -159,6 +161,22 @@ class ResponsesEncoder:
             + self._output.frame(verdict.event, response=self.resource(outcome))
             + _DONE
         )
+
+
+# What is not here is for native followers: this dialect has no place for it.
+_WRITE: Final[dict[type[Event], Callable[[ResponsesEncoder, Any], bytes]]] = {
+    RunStarted: ResponsesEncoder._started,
+    TextDelta: ResponsesEncoder._text,
+    ReasoningDelta: ResponsesEncoder._reasoning,
+    ToolCallStarted: ResponsesEncoder._call_started,
+    ToolArgsDelta: ResponsesEncoder._call_arguments,
+    ToolCallEnded: ResponsesEncoder._call_ended,
+    ProviderState: ResponsesEncoder._state,
+    AttemptStarted: ResponsesEncoder._attempt,
+    UsageReported: ResponsesEncoder._reported,
+    Notice: ResponsesEncoder._notice,
+    RunEnded: ResponsesEncoder._ending,
+}
 
 
 class _Verdict(Struct, frozen=True):
