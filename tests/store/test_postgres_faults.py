@@ -10,12 +10,14 @@ import pytest
 
 from headwater.errors import StoreError
 from headwater.events import Completed
+from headwater.lifecycle import RunState
 from headwater.store.base import Store
 from headwater.store.postgres.listener import Pace
 from headwater.store.results import Batch, EndStands, Started
 from headwater.testing.postgres import PostgresServer
 from headwater.testing.store_suite.making import (
     OWNER,
+    a_run,
     answered,
     ended,
     kept,
@@ -124,6 +126,23 @@ async def test_a_write_whose_connection_broke_in_its_middle_is_done_again_from_i
     transcript = await store.transcript(OWNER, "s")
     assert transcript is not None
     assert len(transcript.messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("losing", "at"), [("request", "INSERT INTO headwater.run"), ("request", "COMMIT"), ("answer", "COMMIT")]
+)
+async def test_notes_whose_connection_broke_are_there_once(behind: BehindProxy, losing: Any, at: str) -> None:
+    between = behind.proxy
+    store = await behind.worker()
+    found = asyncio.Event()
+    store.watch_owner(OWNER, lambda _: found.set())
+    notes = [a_run(state=RunState.ENDED, outcome=Completed(), recorded=False, created_at=n) for n in (3.0, 2.0, 1.0)]
+    between.losing, between.loses = losing, lambda data: at.encode() in data
+    for run in notes:
+        store.note(run)
+    await found.wait()
+    assert between.lost.is_set()
+    assert (await store.runs(OWNER)).runs == tuple(notes)
 
 
 async def test_a_write_of_which_nobody_can_say_whether_it_was_kept_says_so(
