@@ -19,6 +19,8 @@ def test_only_what_was_committed_is_shown() -> None:
     log.show(0)
     assert log.after(-1) == [Entry(0, 1.0, TextDelta("a"))]
     assert log.after(0) == []
+    log.show(-1)
+    assert log.shown_seq == 0
 
 
 def test_lines_are_what_the_store_keeps() -> None:

@@ -149,7 +149,7 @@ async def test_what_came_behind_entries_that_are_refused_is_refused_with_them() 
     given_up.cancel()
     future.set_result({"a": FULL})
     assert await settling is FULL
-    assert told == [("first", -1, FULL), ("second", -1, FULL), ("first", 0, None)]
+    assert told == [("first", -1, FULL), ("first", 0, None), ("second", -1, FULL)]
     disk.writer.append(tokens("a", 0), lambda *args: told.append(("third", *args)))
     found, future = await disk.committing(2)
     assert found == [("a", 0, 1)]

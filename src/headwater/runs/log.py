@@ -18,7 +18,8 @@ class Log:
         self._first_seq = last_seq + 1
         """Of `_entries`."""
         self._tail_bytes = tail_bytes
-        self._shown_bytes = 0
+        self._bytes = 0
+        """Of `_lines`."""
         self.last_seq = last_seq
         self.shown_seq = last_seq
 
@@ -45,20 +46,22 @@ class Log:
         self._entries.append(entry)
         line = encode_entry(entry)
         self._lines.append(line)
+        self._bytes += len(line)
         return (line,)
 
     def lines(self, after_seq: int) -> list[bytes]:
         """The stored form of all that comes after; made once."""
         for entry in self._entries[len(self._lines) :]:
-            self._lines.append(encode_entry(entry))
+            line = encode_entry(entry)
+            self._lines.append(line)
+            self._bytes += len(line)
         return self._lines[after_seq + 1 - self._first_seq :]
 
     def show(self, seq: int) -> None:
         """It is committed so far. Of that, a tail stays here."""
-        start, end = self.shown_seq + 1 - self._first_seq, seq + 1 - self._first_seq
-        self._shown_bytes += sum(map(len, self._lines[start:end]))
-        self.shown_seq = max(self.shown_seq, seq)
-        if self._shown_bytes > 2 * self._tail_bytes:
+        if seq > self.shown_seq:
+            self.shown_seq = seq
+        if self._bytes > 2 * self._tail_bytes:
             # Not at every token: a list is cut from its front in the time that its rest takes to move.
             self._cut()
 
@@ -67,8 +70,10 @@ class Log:
         count = seq + 1 - self._first_seq
         if count > 0:
             del self._entries[:count]
-            del self._lines[:count]
             self._first_seq += count
+            if self._lines:
+                self._bytes -= sum(map(len, self._lines[:count]))
+                del self._lines[:count]
 
     @property
     def first_seq(self) -> int:
@@ -81,8 +86,8 @@ class Log:
         return None if start < 0 else self._entries[start : self.shown_seq + 1 - self._first_seq]
 
     def _cut(self) -> None:
-        count, shown = 0, self.shown_seq + 1 - self._first_seq
-        while count < shown and self._shown_bytes > self._tail_bytes:
-            self._shown_bytes -= len(self._lines[count])
+        count, shown, over_bytes = 0, self.shown_seq + 1 - self._first_seq, self._bytes - self._tail_bytes
+        while count < shown and over_bytes > 0:
+            over_bytes -= len(self._lines[count])
             count += 1
         self.forget(self._first_seq + count - 1)

@@ -119,7 +119,6 @@ class Metrics:
         self._commits = Histogram(
             "headwater_store_commit_seconds", "Commits of what runs have said.", buckets=_COMMIT_S, registry=registry
         )
-        self.committed = self._commits.observe
         self._going_on = Gauge(
             "headwater_runs_going_on", "Runs at this moment.", registry=registry, multiprocess_mode="livesum"
         )
@@ -172,6 +171,9 @@ class Metrics:
         for counted, amount in pending.items():
             counted.inc(amount)
 
+    def committed(self, seconds: float) -> None:
+        self._observe(self._commits, seconds)
+
     def recovered(self, run: Run) -> None:
         self._recovered.inc()
         # Nothing of its times: when it has ended is when it was found.
@@ -180,6 +182,8 @@ class Metrics:
     def going_on(self, number: int) -> None:
         """Said now and then."""
         self._going_on.set(number)
+        # Of commits, which a run has many of before its end.
+        self.hand_on()
 
     def resumed(self, route: str) -> None:
         self._resumes.labels(route).inc()

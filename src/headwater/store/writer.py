@@ -27,23 +27,18 @@ An engine that is done before a task could be woken is done when it returns; one
 """
 
 
-class _Log(Struct):
+class _Log(Struct, eq=False):
     """Where the log of a run of ours stands."""
 
+    run_id: str
     kept_seq: int
     """The last that is committed."""
+    next_seq: int
     waiting: list[bytes]
     committed: Committed
+    """Who is told of what waits."""
     under_way: int = 0
     """Entries behind `kept_seq`, and before those that wait, that are being committed."""
-
-
-class _Part(Struct):
-    """What a commit that is under way has of one run."""
-
-    log: _Log
-    batch: Batch
-    committed: Committed
 
 
 def _nobody(kept_seq: int, trouble: StoreError | None) -> None:
@@ -55,10 +50,10 @@ class GroupWriter:
         self._commit = commit
         self._tell = tell
         self._logs: dict[str, _Log] = {}
-        self._waiting: list[str] = []
-        """Runs that have something waiting."""
-        self._parts: list[_Part] = []
-        """Of the commit that is under way."""
+        self._waiting: list[_Log] = []
+        """Those that have something waiting."""
+        self._under_way: list[tuple[_Log, Committed]] = []
+        """Those that the commit that is under way has something of, and who is told of it."""
         self._settling: list[asyncio.Future[Troubles]] = []
         """Who wants to know of the next commit that is over."""
         self._timer: asyncio.Handle | None = None
@@ -69,23 +64,25 @@ class GroupWriter:
 
     def own(self, run_id: str, last_seq: int) -> None:
         """This worker has the run now, and its log stands there."""
-        self._logs[run_id] = _Log(last_seq, [], _nobody)
+        self._logs[run_id] = _Log(run_id, last_seq, last_seq + 1, [], _nobody)
 
     def disown(self, run_id: str) -> None:
-        self._logs.pop(run_id, None)
+        if (log := self._logs.pop(run_id, None)) is not None:
+            # It has ended, and its ending took all that there was.
+            log.waiting = []
 
     def append(self, batch: Batch, committed: Committed) -> None:
         log = self._logs.get(batch.run_id)
         if log is None:
             raise StoreError(f"{batch.run_id} is no run of this worker", trouble="lost")
-        next_seq = log.kept_seq + log.under_way + len(log.waiting) + 1
-        if batch.first_seq != next_seq:
-            raise ValueError(f"the log of {batch.run_id} goes on at {next_seq}, not at {batch.first_seq}")
+        if batch.first_seq != log.next_seq:
+            raise ValueError(f"the log of {batch.run_id} goes on at {log.next_seq}, not at {batch.first_seq}")
         if not log.waiting:
-            self._waiting.append(batch.run_id)
+            self._waiting.append(log)
         log.waiting += batch.entries
+        log.next_seq += len(batch.entries)
         log.committed = committed
-        if self._timer is None and not self._parts:
+        if self._timer is None and not self._under_way:
             self._flush_soon()
 
     async def settle(self, run_id: str) -> StoreError | None:
@@ -93,7 +90,7 @@ class GroupWriter:
         while (log := self._logs.get(run_id)) is not None and (log.waiting or log.under_way):
             over: asyncio.Future[Troubles] = asyncio.get_running_loop().create_future()
             self._settling.append(over)
-            if not self._parts:
+            if not self._under_way:
                 self.flush()
             if trouble := (await over).get(run_id):
                 return trouble
@@ -108,18 +105,18 @@ class GroupWriter:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        waiting, self._waiting = self._waiting, []
-        for run_id in waiting:
-            log = self._logs.get(run_id)
-            # One that was disowned meanwhile has ended, and its ending took all that there was.
-            if log is not None and log.waiting:
-                self._parts.append(_Part(log, Batch(run_id, log.kept_seq + 1, log.waiting), log.committed))
+        logs, self._waiting = self._waiting, []
+        batches = []
+        for log in logs:
+            if log.waiting:
+                batches.append(Batch(log.run_id, log.kept_seq + 1, log.waiting))
+                self._under_way.append((log, log.committed))
                 log.under_way, log.waiting = len(log.waiting), []
-        if not self._parts:
+        if not batches:
             return
         self._begun_s = time.perf_counter()
         try:
-            result = self._commit([part.batch for part in self._parts])
+            result = self._commit(batches)
         except StoreError as error:
             self._refused(error)
         else:
@@ -142,41 +139,38 @@ class GroupWriter:
             self._over(troubles)
 
     def _refused(self, error: StoreError) -> None:
-        self._over({part.batch.run_id: error for part in self._parts})
+        self._over({log.run_id: error for log, _ in self._under_way})
 
     def _over(self, troubles: Troubles) -> None:
         now_s = time.perf_counter()
         self._free_s = now_s + GAP_S
-        if self.told_of_commit is not None and len(troubles) < len(self._parts):
-            self.told_of_commit(now_s - self._begun_s)
-        parts, self._parts = self._parts, []
+        under_way, self._under_way = self._under_way, []
         settling, self._settling = self._settling, []
+        if self.told_of_commit is not None and len(troubles) < len(under_way):
+            self.told_of_commit(now_s - self._begun_s)
+        kept: list[str] = []
         # All is in order before anybody is told: whoever is may append again.
-        for part in parts:
-            if part.batch.run_id not in troubles:
-                part.log.kept_seq += part.log.under_way
-            part.log.under_way = 0
-        for part in parts:
-            self._tell_run(part, troubles.get(part.batch.run_id))
+        for log, committed in tuple(under_way):
+            if log.run_id not in troubles:
+                log.kept_seq += log.under_way
+                kept.append(log.run_id)
+            else:
+                # What came behind entries that are not there can't be kept either.
+                if log.waiting and log.committed != committed:
+                    under_way.append((log, log.committed))
+                log.waiting, log.next_seq = [], log.kept_seq + 1
+            log.under_way = 0
+        for log, committed in under_way:
+            try:
+                committed(log.kept_seq, troubles.get(log.run_id))
+            except Exception as error:
+                report(committed, error)
         for over in settling:
             if not over.done():
                 over.set_result(troubles)
-        if self._waiting and self._timer is None and not self._parts:
+        if self._waiting and self._timer is None and not self._under_way:
             self._flush_soon()
-        self._tell([part.batch.run_id for part in parts if part.batch.run_id not in troubles])
-
-    def _tell_run(self, part: _Part, trouble: StoreError | None) -> None:
-        told = [part.committed]
-        if trouble is not None and part.log.waiting:
-            # What came behind entries that are not there can't be kept either.
-            part.log.waiting = []
-            if part.log.committed != part.committed:
-                told.append(part.log.committed)
-        for committed in told:
-            try:
-                committed(part.log.kept_seq, trouble)
-            except Exception as error:
-                report(committed, error)
+        self._tell(kept)
 
     def __len__(self) -> int:
         """Runs that are this worker's."""

@@ -36,7 +36,11 @@ def translated(path: str) -> Iterator[None]:
     try:
         yield
     except apsw.Error as error:
-        raise told(_TROUBLES, error, path) from error
+        raise translation(error, path) from error
+
+
+def translation(error: apsw.Error, path: str) -> StoreError:
+    return told(_TROUBLES, error, path)
 
 
 def prepare(path: Path) -> None:

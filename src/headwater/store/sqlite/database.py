@@ -5,8 +5,8 @@ transaction lasts as long as one question. Searches and blobs, which take millis
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
@@ -19,7 +19,7 @@ from headwater.store.framing import pack
 from headwater.store.news import Hub, News
 from headwater.store.results import Batch, LogSlice
 from headwater.store.rows import decode_key, decode_worker, encode
-from headwater.store.sqlite.connection import Durability, connect, prepare, translated
+from headwater.store.sqlite.connection import Durability, connect, prepare, translated, translation
 from headwater.store.sqlite.lock import FileLock
 from headwater.store.sqlite.schema import migrate
 from headwater.store.sqlite.search import forget_some, index_some, read_blob, search
@@ -89,6 +89,37 @@ class SqliteTables(SqliteSessions):
         return []
 
 
+class _Transaction:
+    """All that is within, or nothing of it. What SQLite raises there is translated."""
+
+    # Not by `contextmanager`, of which this would be two: there is one for every commit.
+    __slots__ = ("_begin", "_connection", "_path")
+
+    def __init__(self, connection: apsw.Connection, begin: str, path: str) -> None:
+        self._connection = connection
+        self._begin = begin
+        self._path = path
+
+    def __enter__(self) -> None:
+        try:
+            self._connection.execute(self._begin)
+        except apsw.Error as error:
+            raise translation(error, self._path) from error
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        try:
+            if error is None:
+                self._connection.execute("COMMIT")
+        except apsw.Error as refused:
+            error = refused
+        # Some errors (a full disk) have undone it already.
+        if error is not None and self._connection.in_transaction:
+            with translated(self._path):
+                self._connection.execute("ROLLBACK")
+        if isinstance(error, apsw.Error):
+            raise translation(error, self._path) from error
+
+
 class SqliteDatabase:
     def __init__(self, path: Path, *, address: str, durability: Durability, beside: bool = False) -> None:
         """`beside`: while a server has it, for a command that reads or changes keys, say. It takes no lock."""
@@ -118,17 +149,8 @@ class SqliteDatabase:
         with self._transaction(self._writer, "BEGIN IMMEDIATE"):
             yield self._writing
 
-    @contextmanager
-    def _transaction(self, connection: apsw.Connection, begin: str) -> Iterator[None]:
-        with translated(self._path):
-            connection.execute(begin)
-            try:
-                yield
-                connection.execute("COMMIT")
-            finally:
-                # Some errors (a full disk) have undone it already.
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+    def _transaction(self, connection: apsw.Connection, begin: str) -> "_Transaction":
+        return _Transaction(connection, begin, self._path)
 
     def commit(self, worker_id: str, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
         writer = self._writer
