@@ -107,9 +107,12 @@ class TestAStopLeavesNothing:
                 task = asyncio.create_task(pool.connect(), name="to be stopped")
                 for _ in range(steps):
                     await asyncio.sleep(0)
-                task.cancel()
-                [connection] = await asyncio.gather(task, return_exceptions=True)
-                assert isinstance(connection, asyncio.CancelledError)
+                if task.cancel():
+                    [connection] = await asyncio.gather(task, return_exceptions=True)
+                    assert isinstance(connection, asyncio.CancelledError)
+                else:
+                    # On a slow machine so many turns of the loop are enough.
+                    task.result().close()
                 await left.nothing()
 
 
