@@ -30,7 +30,13 @@ class Sweep:
             await self._clock.sleep(self._every_s)
             now_s = self._clock.now_s()
             for tick in list(self._ticks):
-                tick(now_s)
+                try:
+                    tick(now_s)
+                except Exception as error:
+                    # The others are told all the same, now and later.
+                    asyncio.get_running_loop().call_exception_handler(
+                        {"message": f"{tick!r} raised when it was told the time", "exception": error}
+                    )
         self._task = None
 
     async def close(self) -> None:
