@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import io
 import logging
 import weakref
 from typing import Any
@@ -280,7 +281,7 @@ class TestUnrecorded:
             assert puppet.paused
             live.resume()
             puppet.end()
-            await live.task
+            await live.over
 
 
 class TestSuspension:
@@ -329,3 +330,127 @@ class TestSuspension:
             await asyncio.sleep(0)
             live.stop(Stopped("user"))
             assert await staged.outcome(run_id) == Stopped("user")
+
+
+class TestWhateverGoesWrong:
+    """The outermost frame of a run: it has an ending, and leaves nothing behind here."""
+
+    async def test_a_run_whose_beginning_cannot_be_written_leaves_no_run_behind(
+        self, make_store: MakeStore, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with stage(make_store) as staged:
+            no_time_at_all = 1e18
+            run = Run(id=new_id("run"), owner=OWNER, model="m", created_at=no_time_at_all, recorded=False)
+            puppet = Puppet()
+            with caplog.at_level(logging.ERROR):
+                live = staged.runs.start_unrecorded(run, make(puppet))
+                await staged.settled(lambda: staged.runs.live(run.id) is None)
+            assert live.lost
+            assert not puppet.begun.is_set()
+            assert run.id in caplog.text
+
+    async def test_a_source_that_returns_no_ending_leaves_no_run_behind(
+        self, make_store: MakeStore, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async with stage(make_store) as staged:
+            run = Run(id=new_id("run"), owner=OWNER, model="m", created_at=0.0, recorded=False)
+            puppet = Puppet()
+            with caplog.at_level(logging.ERROR):
+                live = staged.runs.start_unrecorded(run, make(puppet))
+                await puppet.begun.wait()
+                puppet._end.set_result(None)  # type: ignore[arg-type]
+                await staged.settled(lambda: staged.runs.live(run.id) is None)
+            assert live.lost
+            assert live.run.outcome is None
+            assert run.id in caplog.text
+
+    async def test_an_end_that_no_store_takes_holds_up_no_shutdown(self, make_store: MakeStore) -> None:
+        async with stage(make_store) as staged:
+            run_id, puppet = await staged.begin()
+            live = staged.runs.live(run_id)
+            assert live is not None
+            await staged.settled(lambda: live.log.shown_seq == live.log.last_seq)
+            # From the ending on, and for longer than anybody waits.
+            release = asyncio.Event()
+            keeping = live._store
+
+            class Slow:
+                def __getattr__(self, name: str) -> Any:
+                    return getattr(keeping, name)
+
+                async def end(self, _: object) -> None:
+                    await release.wait()
+
+            live._store = Slow()  # type: ignore[assignment]
+            puppet.end()
+            await asyncio.sleep(0.01)
+            assert not live.over.done()
+            live.abandon()
+            assert (await asyncio.wait({live.over}, timeout=10))[0]
+            await staged.settled(lambda: staged.runs.live(run_id) is None)
+            run = await staged.store.run(OWNER, run_id)
+            assert run is not None
+            assert run.outcome is None
+
+    async def test_a_stop_stands_whatever_its_source_raises(self, make_store: MakeStore) -> None:
+        """Also what no log can write down: its `repr` is too deep."""
+        deep: list[Any] = []
+        for _ in range(5000):
+            deep = [deep]
+
+        class Hostile(Puppet):
+            async def run(self, sink: Sink) -> Ended | Suspended:
+                try:
+                    return await super().run(sink)
+                except asyncio.CancelledError:
+                    raise ValueError(deep) from None
+
+        async with stage(make_store) as staged:
+            staged.next_puppet = Hostile
+            reported: list[Any] = []
+            asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+            root = logging.getLogger("headwater.runs")
+            writing = logging.StreamHandler(io.StringIO())
+            root.addHandler(writing)
+            try:
+                run_id, puppet = await staged.begin(session_id="s")
+                puppet.say("half an answer")
+                await staged.runs.stop(OWNER, run_id)
+                assert await staged.outcome(run_id) == Stopped("user")
+            finally:
+                root.removeHandler(writing)
+                asyncio.get_running_loop().set_exception_handler(None)
+            assert await staged.words(run_id) == ["half an answer"]
+            assert [type(error) for error in reported] == [RecursionError]
+
+    async def test_one_that_is_abandoned_as_its_source_ends_keeps_nothing(self, make_store: MakeStore) -> None:
+        async with stage(make_store) as staged:
+            run_id, puppet = await staged.begin()
+            live = staged.runs.live(run_id)
+            assert live is not None
+            assert live._work is not None
+            # Told before the run is, which then hears of it too late.
+            live._work.remove_done_callback(live._on_done)
+            live._work.add_done_callback(lambda _: live.abandon())
+            live._work.add_done_callback(live._on_done)
+            puppet.end()
+            await staged.settled(live.over.done)
+            for _ in range(5):
+                await asyncio.sleep(0)
+            run = await staged.store.run(OWNER, run_id)
+            assert run is not None
+            assert run.outcome is None
+
+    async def test_a_process_that_is_torn_down_decides_no_ending(self, make_store: MakeStore) -> None:
+        """C51: `asyncio.run` cancels all tasks there are; whoever starts next finds a crash."""
+        async with stage(make_store) as staged:
+            run_id, _ = await staged.begin()
+            live = staged.runs.live(run_id)
+            assert live is not None
+            assert live._work is not None
+            for task in [*staged.runs._tasks, live._work]:
+                task.cancel()
+            await staged.settled(live.over.done)
+            run = await staged.store.run(OWNER, run_id)
+            assert run is not None
+            assert run.outcome is None

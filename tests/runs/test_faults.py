@@ -47,7 +47,7 @@ async def test_a_store_that_takes_no_more(tmp_path: Path, pragma: str, broken: i
         set_pragma(staged, pragma, mended)
         live = staged.runs.live(run_id)
         assert live is not None
-        await asyncio.wait_for(live.task, 10)
+        assert (await asyncio.wait({live.over}, timeout=10))[0]
         assert await staged.outcome(run_id) == Interrupted("store")
         words = await staged.words(run_id)
         assert words[0] == "shown "

@@ -215,9 +215,7 @@ class TestWhateverGoesWrong:
 async def die(staged: Stage) -> None:
     """Nothing is said, and nothing is cleaned up but what would outlive the test."""
     for run in list(staged.runs._live.values()):
-        run.task.cancel()
-        assert run._work is not None
-        run._work.cancel()
+        run.abandon()
     for task in list(staged.runs._tasks):
         task.cancel()
     await asyncio.sleep(0)
@@ -313,7 +311,7 @@ class TestTrouble:
             assert live is not None
             await staged.settled(lambda: live.log.shown_seq == live.log.last_seq)
             live._committed(live.log.shown_seq, StoreError("the disk is full", trouble="full"))
-            await live.task
+            await live.over
             assert await staged.outcome(run_id) == Interrupted("store")
             assert await staged.words(run_id) == ["shown"]
 
@@ -352,7 +350,7 @@ class TestTrouble:
             await staged.store.end(Ending(run_id=run_id, outcome=Stopped("user"), tail=tail))
             puppet.say("late")
             puppet.end()
-            await live.task
+            await live.over
             assert live.lost
             assert await staged.outcome(run_id) == Stopped("user")
             assert await staged.words(run_id) == []

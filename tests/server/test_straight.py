@@ -65,7 +65,7 @@ async def test_it_is_in_use_while_words_flow_and_not_any_more_when_the_client_is
             words += 1
         assert live.straight is not None
         line.reset()
-        await asyncio.wait({live.task}, timeout=SAFETY_S)
+        await asyncio.wait({live.over}, timeout=SAFETY_S)
         assert live.straight is None
         assert live.run.outcome is not None
         assert live.fold.text().startswith("word word word")

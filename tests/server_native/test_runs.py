@@ -197,7 +197,7 @@ async def test_an_unrecorded_run_is_seen_and_stopped_but_not_followed(server: Se
     assert answer.status == 200
     assert answer.json["run"]["status"] == "stopped"
     assert (answer.json["caused_by_this_call"], answer.json["upstream_closed"]) == (True, True)
-    await live.task
+    await live.over
     # Its row is written behind.
     await until(lambda: server.get(f"/api/runs/{run.id}"), lambda answer: answer.status == 200)
     assert (await server.get(f"/api/runs/{run.id}/events")).code == "run_not_recorded"
@@ -350,7 +350,7 @@ async def agents_run(server: Served, source: Asks) -> str:
     run = Run(id=services.make_id("run"), owner="local", model="fast", created_at=services.clock.unix_s())
     result = await services.store.start(Start(run=run, request=Request(())))
     assert isinstance(result, Started)
-    await services.runs._begin(result.run, asks).task
+    await services.runs._begin(result.run, asks).over
     return run.id
 
 

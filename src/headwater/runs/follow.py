@@ -103,11 +103,12 @@ class Follower:
 
         Raises the store's trouble, if it has any: an error that is no ending.
         """
-        if self._live is None or self._live.lost:
-            self._attach()
         live = self._live
-        if live is None:
-            return None
+        if live is None or live.lost:
+            self._attach()
+            live = self._live
+            if live is None:
+                return None
         if live.trouble is not None:
             raise live.trouble
         if live.lost:
@@ -121,8 +122,8 @@ class Follower:
             self.cursor = max(self.cursor, live.log.first_seq - 1)
         entries = live.log.after(self.cursor)
         if entries:
-            self.cursor = entries[-1].seq
-            self.ended = type(entries[-1].event) is RunEnded
+            last = entries[-1]
+            self.cursor, self.ended = last.seq, type(last.event) is RunEnded
             if not live.run.recorded:
                 live.log.forget(self.cursor)
         elif live.run.outcome is not None and self.cursor >= live.log.last_seq:

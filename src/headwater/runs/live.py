@@ -6,27 +6,25 @@ for is noted before the source is cancelled; saving is nobody's to cancel.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from headwater.accumulate import Accumulator
 from headwater.clock import Clock
-from headwater.errors import CallerError, StoreError
-from headwater.events import Event, Failed, Interrupted, Outcome, RunEnded, RunStarted, Stopped
-from headwater.lifecycle import RunState
+from headwater.errors import StoreError
+from headwater.events import Event, Failed, Interrupted, Outcome, RunStarted, Stopped
 from headwater.records import Run
+from headwater.runs.ending import end_of_source, ended, ending, last_events
 from headwater.runs.log import Log
-from headwater.runs.observing import CURRENT, Nobody, Observer
-from headwater.sessions.leavings import Left, answered_by, left
+from headwater.runs.observing import CURRENT, Nobody, Observer, ids
 from headwater.source import Ended, Source, Straight, Suspended, emit
 from headwater.store.base import Store
 from headwater.store.news import report
 from headwater.store.results import Batch, Ending, EndLost, EndStands, Started
-from headwater.turn import dropped_calls
 
 _log = logging.getLogger("headwater.runs")
 
@@ -48,13 +46,19 @@ class Habits(Struct, frozen=True, kw_only=True):
     tail_bytes: int = 64 * 1024
     unwind_s: float = 5.0
     """For so long a source that was cancelled may clean up; then it is left to itself."""
-    begin_next: Callable[[Started], None] = lambda _: None
+    begin_next: Callable[[Started], object] = lambda _: None
     """The next run of a queue is this worker's, and running: nobody else will begin it."""
     observer: Observer = Nobody()
+    torn_down: Callable[[], bool] = lambda: False
+    """All that this process does was cancelled: that is no ending, and the next one finds it so."""
 
 
 class LiveRun:
-    """A `Sink`. `begin` it once; `task` is done when its end is kept."""
+    """A `Sink`. `begin` it once; `over` is done when its end is kept.
+
+    Its source has a task. It has none itself: it is told when that is done, and keeping the end of a run that a store
+    has is a task again. One that no store has ends where it is told.
+    """
 
     def __init__(self, run: Run, habits: Habits, *, fold: Accumulator | None = None, last_seq: int = -1) -> None:
         self.run = run
@@ -86,18 +90,42 @@ class LiveRun:
         self._paused = False
         self._source: Source | None = None
         self._work: asyncio.Task[Ended | Suspended] | None = None
-        self._over: asyncio.Future[None] | None = None
-        """While the source is waited for: it is done, or was given up."""
+        self._saving: asyncio.Task[None] | None = None
         self._told: list[Callable[[], None]] = []
         self._pour: Callable[[Sequence[Event]], None] | None = None
         self.straight: Straight | None = None
-        """Of whoever it pours into, who opens it and closes it."""
+        """Of whoever it pours into, who opens it after a text; whatever comes by here closes it."""
         self._keeping: list[tuple[int, asyncio.Future[None]]] = []
         """Who waits for which entry to be committed."""
-        self.task: asyncio.Task[None]
+        self.over: asyncio.Future[None]
+        """For `asyncio.wait`: whoever awaits it by itself and is cancelled would cancel it for all."""
 
     def begin(self, make_source: MakeSource) -> None:
-        self.task = asyncio.create_task(self._main(make_source), name=self.run.id)
+        self.over = asyncio.get_running_loop().create_future()
+        try:
+            if self.log.last_seq < 0:
+                at = datetime.fromtimestamp(self.run.started_at or self.run.created_at, UTC)
+                emit(self, RunStarted(self.run.id, self.run.model, at, self.run.session_id))
+        except Exception as error:
+            self._save(self._end_bare(error))
+            return
+        if self._asked is not None:
+            # Before it has begun (C48): nobody is asked anything.
+            self._conclude(Ended(self._asked))
+        else:
+            self._work = asyncio.create_task(self._drive(make_source), name=self.run.id)
+            self._work.add_done_callback(self._on_done)
+
+    def abandon(self) -> None:
+        """This worker ends and keeps no more: whoever comes next finds the run as it stands in the store."""
+        if self._saving is not None:
+            self._saving.cancel()
+            return
+        if self._work is not None:
+            self._work.remove_done_callback(self._on_done)
+            if self._asked is None:
+                self._work.cancel()
+        self._finish()
 
     # ------------------------------------------------------------- as a sink
 
@@ -108,6 +136,7 @@ class LiveRun:
         if self._first_token_at is None and self.fold.delivered_anything:
             self._first_token_at = self._clock.unix_s()
         if self._pour is not None:
+            self.straight = None
             self.log.skip(len(events))
             try:
                 self._pour(events)
@@ -118,19 +147,17 @@ class LiveRun:
         if self.run.recorded:
             in_order = self._handed_seq == self.log.last_seq
             lines = self.log.write(events, t_ms)
-            self._hand_over(lines if in_order else self.log.lines(self._handed_seq))
+            batch = Batch(self.run.id, self._handed_seq + 1, lines if in_order else self.log.lines(self._handed_seq))
+            try:
+                self._store.append(batch, self._committed)
+            except StoreError as trouble:
+                self._refused(trouble)
+            else:
+                self._handed_seq = self.log.last_seq
         else:
             self.log.append(events, t_ms)
             self.log.show(self.log.last_seq)
             self._tell()
-
-    def _hand_over(self, lines: Sequence[bytes]) -> None:
-        try:
-            self._store.append(Batch(self.run.id, self._handed_seq + 1, lines), self._committed)
-        except StoreError as trouble:
-            self._refused(trouble)
-        else:
-            self._handed_seq = self.log.last_seq
 
     def _committed(self, kept_seq: int, trouble: StoreError | None) -> None:
         self.log.show(kept_seq)
@@ -219,36 +246,77 @@ class LiveRun:
         return True
 
     def tick(self, now_s: float) -> None:
+        if self._asked is None or self._closed or self._work is None or self._work.done():
+            return
         own_s = None if self._source is None else self._source.unwind_s
-        unwind_s = self._habits.unwind_s if own_s is None else own_s
-        if self._asked is not None and now_s - self._asked_s > unwind_s:
-            self._wake()
+        if now_s - self._asked_s > (self._habits.unwind_s if own_s is None else own_s):
+            # It was given its time, and goes on all the same.
+            self.upstream_closed = "unknown"
+            self._work.remove_done_callback(self._on_done)
+            self._work.add_done_callback(_retrieve)
+            self._conclude(Ended(self._asked))
 
-    def _wake(self, *_: object) -> None:
-        if self._over is not None and not self._over.done():
-            self._over.set_result(None)
+    async def _drive(self, make_source: MakeSource) -> Ended | Suspended:
+        CURRENT.set(self.run)
+        self._source = await make_source(self.run)
+        if self._paused:
+            self._source.pause()
+        return await self._source.run(self)
 
-    async def _main(self, make_source: MakeSource) -> None:
-        """The outermost frame of a run: whatever goes wrong in it, the run has an ending."""
+    def _on_done(self, work: asyncio.Task[Ended | Suspended]) -> None:
+        if self.over.done():
+            # Abandoned just now.
+            return
+        if self._asked is not None:
+            self.stopped_in_s = self._clock.now_s() - self._asked_s
+        elif work.cancelled() and self._habits.torn_down():
+            self._finish()
+            return
+        try:
+            end = end_of_source(work, self._asked, self.run)
+        except Exception as error:
+            # What it raised can't even be written to the log.
+            report(self._on_done, error)
+            end = Ended(self._asked or Failed("agent_error", "What was to answer has failed."))
+        self._conclude(end)
+
+    def _conclude(self, end: Ended | Suspended) -> None:
+        """The outermost frame of a run, here and in `_keep_end`: whatever goes wrong, the run has an ending."""
+        self._closed, self.straight = True, None
+        if self.run.recorded or isinstance(end, Suspended):
+            self._save(self._keep_end(end))
+            return
+        try:
+            self._write_end(end.outcome)
+            now, first_token_at = self._clock.unix_s(), self._first_token_at
+            self.run = ended(self.run, self.fold, end.outcome, now, first_token_at, self.log.last_seq)
+            self._store.note(self.run)
+            self.log.show(self.log.last_seq)
+        except Exception as error:
+            self._save(self._end_bare(error))
+        else:
+            self._finish()
+
+    def _save(self, work: Coroutine[Any, Any, None]) -> None:
+        self._saving = asyncio.create_task(work, name=self.run.id)
+        self._saving.add_done_callback(self._finish)
+
+    async def _keep_end(self, end: Ended | Suspended) -> None:
         CURRENT.set(self.run)
         try:
-            end = await self._pump(make_source)
-            self._closed, self.straight = True, None
             if isinstance(end, Suspended):
                 await self._release(end)
             else:
-                await self._end(end.outcome)
-        except asyncio.CancelledError:
-            if self._work is not None and self._asked is None:
-                self._work.cancel()
-            raise
+                await self._keep(end.outcome)
         except Exception as error:
-            _log.error("%s: its end could not be kept as it was", self.run.id, exc_info=error)
-            await self._end_bare()
-        finally:
-            self._tell()
-            # A cancel's traceback holds the run that holds its task: until the next garbage collection.
-            self._work = self._source = None
+            await self._end_bare(error)
+
+    def _finish(self, *_: object) -> None:
+        self._tell()
+        # A cancel's traceback holds the run that holds its task: until the next garbage collection.
+        self._work = self._saving = self._source = None
+        if not self.over.done():
+            self.over.set_result(None)
 
     async def _release(self, end: Suspended) -> None:
         until = end.until.timestamp() if end.until else None
@@ -257,77 +325,21 @@ class LiveRun:
         self.suspended = bool(released)
         self.lost = True
 
-    async def _pump(self, make_source: MakeSource) -> Ended | Suspended:
-        if self.log.last_seq < 0:
-            at = datetime.fromtimestamp(self.run.started_at or self.run.created_at, UTC)
-            emit(self, RunStarted(self.run.id, self.run.model, at, self.run.session_id))
-        if self._asked is not None:
-            # Before it has begun (C48): nobody is asked anything.
-            return Ended(self._asked)
-        work = self._work = asyncio.create_task(self._drive(make_source))
-        if not await self._done(work):
-            self.upstream_closed = "unknown"
-            work.add_done_callback(_retrieve)
-            assert self._asked is not None
-            return Ended(self._asked)
-        if self._asked is not None:
-            self.stopped_in_s = self._clock.now_s() - self._asked_s
-        return self._end_of(work)
-
-    def _end_of(self, work: asyncio.Task[Ended | Suspended]) -> Ended | Suspended:
-        if self._asked is not None:
-            # It was asked for first, whatever the source made of it: to many a library a cancel is an error.
-            if not work.cancelled() and (error := work.exception()) is not None:
-                _log.warning("%s: its source raised when it was stopped: %r", self.run.id, error)
-            return Ended(self._asked)
-        if work.cancelled():
-            return Ended(Failed("agent_error", "What was to answer was cancelled from within."))
-        failure = work.exception()
-        if isinstance(failure, StoreError):
-            _log.error("%s: the store failed its source: %s", self.run.id, failure)
-            return Ended(Interrupted("store"))
-        return work.result() if failure is None else Ended(self._raised(failure))
-
-    async def _done(self, work: asyncio.Task[Ended | Suspended]) -> bool:
-        """False: it was told to stop, was given its time, and goes on all the same."""
-        # Not `asyncio.wait`: that takes a task more, for each run.
-        self._over = asyncio.get_running_loop().create_future()
-        work.add_done_callback(self._wake)
-        await self._over
-        return work.done()
-
-    async def _drive(self, make_source: MakeSource) -> Ended | Suspended:
-        self._source = await make_source(self.run)
-        if self._paused:
-            self._source.pause()
-        return await self._source.run(self)
-
-    def _raised(self, error: BaseException) -> Failed:
-        if isinstance(error, CallerError):
-            return Failed("refused", error.message, error.status)
-        _log.error("%s: its source raised", self.run.id, exc_info=error)
-        return Failed(
-            "agent_error", f"What was to answer has failed ({type(error).__name__}); the server's log has more."
-        )
-
-    async def _end(self, outcome: Outcome) -> None:
-        events = [*dropped_calls(outcome, self.fold), RunEnded(outcome)]
-        for event in events:
-            self.fold.apply(event)
-        self.log.append(events, (self._clock.now_s() - self._zero_s) * 1000)
-        if self.run.recorded:
-            await self._keep(outcome)
-        else:
-            self.run = self._ended(outcome)
-            self._store.note(self.run)
-        if not self.lost:
-            self.log.show(self.log.last_seq)
+    def _write_end(self, outcome: Outcome) -> None:
+        self.log.append(last_events(self.fold, outcome), (self._clock.now_s() - self._zero_s) * 1000)
 
     async def _keep(self, outcome: Outcome) -> None:
         """The ending and all that the run leaves, as one; tried again for as long as it takes."""
-        leaves = left(self.run, self.fold, outcome, now=self._clock.unix_s(), make_id=self._habits.make_id)
-        result = await self._insist(lambda: self._store.end(self._ending(outcome, leaves)))
-        match result:
+        self._write_end(outcome)
+        end = ending(
+            self.run,
+            self.fold,
+            outcome,
+            now=self._clock.unix_s(),
+            make_id=self._habits.make_id,
+            first_token_at=self._first_token_at,
+        )
+        match await self._insist(lambda: self._store.end(self._with_tail(end))):
             case EndStands(run=run, next=following):
                 self.run = run
                 if following is not None:
@@ -336,20 +348,13 @@ class LiveRun:
                 self.run, self.lost = found or self.run, True
             case None:
                 self.lost = True
+        if not self.lost:
+            self.log.show(self.log.last_seq)
 
-    def _ending(self, outcome: Outcome, leaves: Left) -> Ending:
-        return Ending(
-            run_id=self.run.id,
-            outcome=outcome,
-            tail=Batch(self.run.id, self._handed_seq + 1, self.log.lines(self._handed_seq)),
-            messages=leaves.messages,
-            notices=leaves.notices,
-            output=leaves.output,
-            usage=self.fold.usage,
-            answered_by=answered_by(self.fold),
-            first_token_at=self._first_token_at,
-            take_next=self.take_next,
-        )
+    def _with_tail(self, end: Ending) -> Ending:
+        """What of the log is not committed, as of now: what was handed over may have been refused since."""
+        lines = self.log.lines(self._handed_seq)
+        return replace(end, tail=Batch(self.run.id, self._handed_seq + 1, lines), take_next=self.take_next)
 
     async def _insist(self, write: Callable[[], Awaitable[T]]) -> T | None:
         """Tried again for as long as it takes; followers are told of the trouble meanwhile. None: it is not ours."""
@@ -367,26 +372,15 @@ class LiveRun:
                 self.trouble = None
                 return result
 
-    async def _end_bare(self) -> None:
+    async def _end_bare(self, error: Exception) -> None:
         """An ending that can always be written, for a run whose log or messages can't."""
+        _log.error("%s: its end could not be kept as it was", self.run.id, exc_info=error, extra=ids(self.run))
         failed = Failed("agent_error", "What came could not be kept; the server's log has more.")
         ending = Ending(run_id=self.run.id, outcome=failed, take_next=self.take_next)
         result = await self._insist(lambda: self._store.end(ending)) if self.run.recorded else None
         self._closed = self.lost = True
         if isinstance(result, EndStands) and result.next is not None:
             self._habits.begin_next(result.next)
-
-    def _ended(self, outcome: Outcome) -> Run:
-        return replace(
-            self.run,
-            state=RunState.ENDED,
-            outcome=outcome,
-            usage=self.fold.usage,
-            answered_by=answered_by(self.fold),
-            first_token_at=self._first_token_at,
-            ended_at=self._clock.unix_s(),
-            last_seq=self.log.last_seq,
-        )
 
 
 def _retrieve(work: asyncio.Task[Ended | Suspended]) -> None:

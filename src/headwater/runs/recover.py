@@ -3,14 +3,13 @@
 import logging
 
 from headwater.errors import StoreError
-from headwater.events import Entry, Interrupted, RunEnded, Stopped, encode_entry
+from headwater.events import Entry, Interrupted, Stopped, encode_entry
 from headwater.records import Run
+from headwater.runs.ending import ending, last_events
 from headwater.runs.folded import Folded, folded
 from headwater.runs.live import Habits, LiveRun
 from headwater.runs.observing import ids
-from headwater.sessions.leavings import answered_by, left
 from headwater.store.results import Batch, Ending, EndResult
-from headwater.turn import dropped_calls
 
 _log = logging.getLogger("headwater.runs")
 
@@ -45,26 +44,21 @@ async def resumed(habits: Habits, run: Run) -> LiveRun:
 
 async def _end(habits: Habits, run: Run, outcome: Interrupted | Stopped, *, idle: bool = False) -> EndResult:
     so_far = await _amount(habits, run)
-    fold = so_far.fold
-    events = [*dropped_calls(outcome, fold), RunEnded(outcome)]
-    for event in events:
-        fold.apply(event)
     first_seq = so_far.last_seq + 1
-    lines = [encode_entry(Entry(seq, so_far.t_ms or 0.0, event)) for seq, event in enumerate(events, first_seq)]
-    leaves = left(run, fold, outcome, now=habits.clock.unix_s(), make_id=habits.make_id)
-    ending = Ending(
-        run_id=run.id,
-        outcome=outcome,
-        tail=Batch(run.id, first_seq, lines),
-        messages=leaves.messages,
-        notices=leaves.notices,
-        output=leaves.output,
-        usage=fold.usage,
-        answered_by=answered_by(fold),
-        first_token_at=_first_token_at(run, so_far),
-        idle=idle,
+    events = enumerate(last_events(so_far.fold, outcome), first_seq)
+    tail = Batch(run.id, first_seq, [encode_entry(Entry(seq, so_far.t_ms or 0.0, event)) for seq, event in events])
+    return await habits.store.end(
+        ending(
+            run,
+            so_far.fold,
+            outcome,
+            now=habits.clock.unix_s(),
+            make_id=habits.make_id,
+            first_token_at=_first_token_at(run, so_far),
+            tail=tail,
+            idle=idle,
+        )
     )
-    return await habits.store.end(ending)
 
 
 def _first_token_at(run: Run, so_far: Folded) -> float | None:

@@ -38,7 +38,11 @@ class Runs:
     """One for each worker. `open` it, `close` it."""
 
     def __init__(self, habits: Habits, make_source: MakeSource, patience: Patience = Patience()) -> None:
-        self._habits = habits = replace(habits, begin_next=self._begin_next)
+        self._habits = habits = replace(
+            habits,
+            begin_next=lambda started: self._begin(started.run),
+            torn_down=lambda: any(task.cancelling() for task in self._tasks),
+        )
         self._store = habits.store
         self._clock = habits.clock
         self._make_source = make_source
@@ -77,22 +81,24 @@ class Runs:
 
     async def settle(self) -> None:
         """Until all that is under way now has ended."""
-        if live := {run.task for run in self._live.values()}:
+        if live := {run.over for run in self._live.values()}:
             await asyncio.wait(live)
 
     async def close(self, drain_s: float = 0.0) -> None:
         """No new work. What runs may go on for a while; the rest ends as interrupted by the shutdown."""
         self.drain()
-        live = {run.task for run in self._live.values()}
+        live = {run.over for run in self._live.values()}
         if live:
             await asyncio.wait(live, timeout=drain_s)
         for run in list(self._live.values()):
             run.stop(Interrupted("shutdown"))
         if self._live:
-            await asyncio.wait({run.task for run in self._live.values()}, timeout=self._habits.unwind_s + 1)
-        left = [*self._tasks, *(run.task for run in self._live.values())]
-        for task in left:
+            await asyncio.wait({run.over for run in self._live.values()}, timeout=self._habits.unwind_s + 1)
+        left = [*self._tasks, *(run.over for run in self._live.values())]
+        for task in self._tasks:
             task.cancel()
+        for run in list(self._live.values()):
+            run.abandon()
         await asyncio.gather(*left, return_exceptions=True)
         self._unwatch()
         self._closed = True
@@ -159,7 +165,7 @@ class Runs:
             self._early_orders.discard(live.run.id)
             self._spawn(self._obey(live.run.id))
         live.begin(make_source or self._make_source)
-        live.task.add_done_callback(lambda _: self._over(live))
+        live.over.add_done_callback(lambda _: self._over(live))
         return live
 
     def _over(self, live: LiveRun) -> None:
@@ -171,9 +177,6 @@ class Runs:
             self._habits.observer.ended(live.run, live.stopped_in_s)
         if live.suspended:
             self._spawn(self._safely(lambda: self.wake(live.run.id)))
-
-    def _begin_next(self, started: Started) -> None:
-        self._begin(started.run)
 
     # --------------------------------------------------------------- following
 
@@ -207,7 +210,7 @@ class Runs:
         """How it ends, however that is: nothing is raised for a stop or a failure (C55)."""
         live = self._live.get(run_id)
         if live is not None and not live.run.recorded and owner in (None, live.run.owner):
-            await asyncio.wait({live.task})
+            await asyncio.wait({live.over})
             assert live.run.outcome is not None
             return live.run.outcome
         run = await self._store.run(owner, run_id)
@@ -262,17 +265,13 @@ class Runs:
 
     def stop_soon(self, owner: str, run_id: str, reason: Literal["user", "disconnect", "replaced"]) -> None:
         """For somebody who does not wait for it."""
-
-        async def work() -> None:
-            await self.stop(owner, run_id, reason, wait_s=0.0)
-
-        self._spawn(self._safely(work))
+        self._spawn(self._safely(lambda: self.stop(owner, run_id, reason, wait_s=0.0)))
 
     async def _stop_unrecorded(
         self, live: LiveRun, reason: Literal["user", "disconnect", "replaced"], wait_s: float
     ) -> StopAnswer:
         first = live.stop(Stopped(reason))
-        await asyncio.wait({live.task}, timeout=wait_s)
+        await asyncio.wait({live.over}, timeout=wait_s)
         over = live.run.outcome is not None
         return StopAnswer(live.run, first and isinstance(live.run.outcome, Stopped), over and live.upstream_closed)
 
@@ -322,7 +321,7 @@ class Runs:
             await self._clock.sleep(seconds)
             await self._safely(work)
 
-    async def _safely(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _safely(self, work: Callable[[], Awaitable[object]]) -> None:
         """What is done now and then goes on being done, whatever went wrong this time."""
         try:
             await work()

@@ -101,6 +101,15 @@ class Outlet:
         if not self._silent:
             self._write(b"%x\r\n%b\r\n" % (len(body), body))
 
+    @property
+    def behind(self) -> bool:
+        """The client is, and `send` would wait for it: in a pipeline, from the start."""
+        return bool(self._flow.write_paused)
+
+    async def drain(self) -> None:
+        """Until it is not."""
+        await self._flow.drain()
+
     def full(self) -> None:
         if self._writer is not None:
             self._writer.on_full()

@@ -1,16 +1,17 @@
 """An answer on its way to one client: from a run's log, through an encoder, to a connection.
 
-No task wakes for a token: the run tells `_on_news`, which takes what is past the cursor, encodes it and writes it. The
-request's own task sends the head and the end, and reads what is only in the store. A client that is behind is a
-cursor that stands still; a run that is in no store waits for it. Nothing here decides how a run ends.
+No task wakes for a token: the run tells `_on_news`, which takes what is past the cursor, encodes it and writes it, the
+first time behind the head. The request's own task sends the end, reads what is only in the store, and waits for a
+client that is behind from the start. One that falls behind is a cursor that stands still; a run that is in no store
+waits for it. Nothing here decides how a run ends.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
 from typing import Any, Final, Protocol
 
 from headwater.errors import StoreError
-from headwater.events import Event, Interrupted, RunEnded
+from headwater.events import Event, Interrupted, RunEnded, TextDelta
 from headwater.runs.follow import Follower
 from headwater.runs.live import LiveRun
 from headwater.server.direct import Outlet
@@ -60,6 +61,7 @@ class Stream:
         "_outlet",
         "_reading",
         "_rest",
+        "_send",
         "_silent_since_s",
         "_told_gone",
         "_waking",
@@ -102,6 +104,7 @@ class Stream:
 
     async def serve(self, send: Send) -> None:
         """Until all is said, or nobody is there to hear it."""
+        self._send = send
         self._outlet.attach(self, limit_bytes=self._limit_bytes)
         try:
             self._follower.on_news(self._on_news)
@@ -112,36 +115,34 @@ class Stream:
                 if self._reading:
                     await self._read()
                 elif self._rest:
-                    await self._begin(send)
+                    await self._outlet.drain()
+                    if self._rest and not self._gone:
+                        # Else a token was quicker.
+                        self._write(b"")
                 else:
                     await self._wait()
             if not self._gone:
-                await self._end(send)
+                await self._end()
         finally:
             self._follower.leave()
             self._outlet.detach()
 
     # --------------------------------------------------------------- the task's
 
-    async def _begin(self, send: Send) -> None:
+    async def _end(self) -> None:
+        end = {"type": "http.response.body", "body": self._rest}
+        if self._begun:
+            await self._send(end)
+            return
         with self._outlet.together():
-            await self._send_head(send)
-            rest, self._rest, self._flowing = self._rest, b"", True
-            self._outlet.write(rest)
-        if self._live is not None:
-            self._go_straight(self._live)
+            await self._send_head((b"content-length", b"%d" % len(self._rest)))
+            await self._send(end)
 
-    async def _end(self, send: Send) -> None:
-        with self._outlet.together():
-            if not self._begun:
-                await self._send_head(send, (b"content-length", b"%d" % len(self._rest)))
-            await send({"type": "http.response.body", "body": self._rest})
-
-    async def _send_head(self, send: Send, *more: tuple[bytes, bytes]) -> None:
+    async def _send_head(self, *more: tuple[bytes, bytes]) -> None:
         self._begun = True
         status = self._answer.begin()
         headers = [*_FIXED, *self._answer.headers, *more]
-        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await self._send({"type": "http.response.start", "status": status, "headers": headers})
 
     async def _read(self) -> None:
         self._news = False
@@ -190,15 +191,28 @@ class Stream:
         elif body and self._flowing:
             self._outlet.write(body)
         elif body:
-            self._rest += body
-            self._wake()
-        if self._flowing and self._live is not None:
+            self._write(body)
+        if self._flowing and self._live is not None and type(events[-1]) is TextDelta:
             self._go_straight(self._live)
+
+    def _write(self, body: bytes) -> None:
+        if self._flowing:
+            self._outlet.write(body)
+            return
+        self._rest += body
+        if self._outlet.behind:
+            self._wake()
+            return
+        with self._outlet.together():
+            _at_once(self._send_head())
+            rest, self._rest, self._flowing = self._rest, b"", True
+            self._outlet.write(rest)
 
     def _go_straight(self, live: LiveRun) -> None:
         """As long as nothing but a text comes, a run that no store has need not come by here."""
-        around = None if self._ended or self._gone else self._answer.around_text()
-        live.straight = None if around is None else Straight(*around, self._outlet.write)
+        around = self._answer.around_text()
+        if around is not None:
+            live.straight = Straight(*around, self._outlet.write)
 
     def _break_off(self) -> None:
         """The store can't say how it goes on, and the client should not wait for it to."""
@@ -237,11 +251,20 @@ class Stream:
         beat = self._answer.beat
         if self._silent_since_s is None or self._outlet.wrote:
             self._silent_since_s, self._outlet.wrote = now_s, False
-        elif beat and not self._full and not self._ended and now_s - self._silent_since_s >= self._heartbeat_s:
+        elif beat and self._hears() and now_s - self._silent_since_s >= self._heartbeat_s:
             self._silent_since_s = now_s
-            if self._flowing:
-                self._outlet.write(beat)
-                self._outlet.wrote = False
-            else:
-                self._rest += beat
-                self._wake()
+            self._write(beat)
+            self._outlet.wrote = False
+
+    def _hears(self) -> bool:
+        """A client that is behind has enough to hear; and none is told that it goes well before it has a status."""
+        return not (self._full or self._ended or self._gone) and (self._flowing or not self._outlet.behind)
+
+
+def _at_once(sending: Coroutine[Any, Any, None]) -> None:
+    """Without a task: ASGI's `send` waits only for a client that is behind."""
+    try:
+        sending.send(None)
+    except StopIteration:
+        return
+    raise RuntimeError("a head that has to wait is the task's to send")

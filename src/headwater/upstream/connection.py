@@ -206,7 +206,10 @@ class Connection(asyncio.Protocol):
 
     def _all_sent(self) -> bool:
         """An answer may come early, as a 413 does: the next request would then wait behind the rest of this one."""
-        return not any(one is not None and one.get_write_buffer_size() for one in (self._transport, self._wire))
+        transport, wire = self._transport, self._wire
+        if wire is not None and wire.get_write_buffer_size():
+            return False
+        return transport is None or not transport.get_write_buffer_size()
 
     # --------------------------------------------------------------- for the parser
 

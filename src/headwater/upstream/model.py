@@ -177,8 +177,10 @@ class ModelTurn:
 
     def _plan(self) -> _Plan:
         """Upstreams that keep failing come last, and fallbacks that can't be asked this not at all."""
-        now_s = self._clock.now_s()
         first, *rest = self._model.routes
+        if not rest:
+            return _Plan(first, [], streamed=self._streams(first))
+        now_s = self._clock.now_s()
         able = [first, *(route for route in rest if not any(note.refuse for note in self._notes(route)))]
         route, *others = sorted(able, key=lambda route: route.endpoint.health.resting(now_s))
         plan = _Plan(route, others, streamed=self._streams(route))

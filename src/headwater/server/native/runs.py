@@ -102,7 +102,7 @@ async def stop(call: Call, body: StopIn) -> Reply:
 async def _stop_unrecorded(live: LiveRun, wait_s: float) -> Reply:
     """No store carries the request: it is here, or nowhere."""
     ours = live.stop(Stopped("user"))
-    done, _ = await asyncio.wait({live.task}, timeout=wait_s)
+    done, _ = await asyncio.wait({live.over}, timeout=wait_s)
     closed = live.upstream_closed if done else False
     stopping = Stopping(run=live_shape(live), caused_by_this_call=ours, upstream_closed=closed)
     return Reply(stopping, 200 if done else 202)

@@ -1,0 +1,142 @@
+"""A client that is behind from the start, as in a pipeline that is not read: what waits for its head (C64, C69)."""
+
+import asyncio
+from collections.abc import AsyncIterator, MutableMapping
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from headwater.dialects import DIALECTS
+from headwater.dialects.base import Head
+from headwater.events import Failed
+from headwater.records import Run
+from headwater.runs.live import LiveRun
+from headwater.server.direct import Outlet, Writer
+from headwater.server.encoding import Streamed
+from headwater.server.streams import Stream
+from tests.runs.puppets import OWNER, Puppet, memory, new_id, stage
+from tests.runs.test_ends import make
+
+pytestmark = pytest.mark.anyio
+
+
+class Wire:
+    """An `Outlet` whose client reads when the test says so; and what it was sent."""
+
+    def __init__(self) -> None:
+        self.behind = True
+        self.wrote = False
+        self.read = asyncio.Event()
+        self.heads: list[int] = []
+        self.body: list[bytes] = []
+        self.ended = False
+
+    def attach(self, writer: Writer, *, limit_bytes: int | None = None) -> None: ...
+
+    def detach(self) -> None: ...
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    async def drain(self) -> None:
+        await self.read.wait()
+
+    def write(self, body: bytes) -> None:
+        assert body, "an empty chunk is the end of an answer"
+        assert self.heads, "there is no head"
+        self.body.append(body)
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self.heads.append(message["status"])
+        else:
+            self.body.append(message["body"])
+            self.ended = True
+
+    def has_room(self) -> None:
+        self.behind = False
+        self.read.set()
+
+
+class Told:
+    def __init__(self, wire: Wire, stream: Stream, puppet: Puppet, live: LiveRun) -> None:
+        self.wire, self.stream, self.puppet, self.live = wire, stream, puppet, live
+
+
+@asynccontextmanager
+async def told() -> AsyncIterator[Told]:
+    async with stage(memory()) as staged:
+        run = Run(id=new_id("run"), owner=OWNER, model="m", created_at=0.0, recorded=False, on_disconnect="cancel")
+        puppet, wire, chat = Puppet(), Wire(), DIALECTS["chat"]
+        live = staged.runs.start_unrecorded(run, make(puppet))
+        head = Head(run.id, 0, "m", {})
+        answer = Streamed(chat, head, chat.encoder(head, include_usage=False, style="error"))
+        follower = staged.runs.follower(OWNER, run.id)
+        stream = Stream(cast(Outlet, wire), follower, answer, live=live)
+        serving = asyncio.create_task(stream.serve(wire.send))
+        await puppet.begun.wait()
+        await asyncio.sleep(0)
+        yield Told(wire, stream, puppet, live)
+        async with asyncio.timeout(10):
+            await serving
+
+
+async def test_a_word_that_is_quicker_than_the_task_brings_the_head() -> None:
+    async with told() as one:
+        one.puppet.say("first ")
+        await asyncio.sleep(0)
+        assert (one.wire.heads, one.wire.body) == ([], [])
+        one.wire.has_room()
+        one.puppet.say("second")
+        assert one.wire.heads == [200]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not one.wire.ended
+        one.puppet.end()
+    body = b"".join(one.wire.body)
+    assert one.wire.heads == [200]
+    assert body.index(b"first ") < body.index(b"second") < body.index(b"[DONE]")
+
+
+async def test_the_task_brings_the_head_when_there_is_room() -> None:
+    async with told() as one:
+        one.puppet.say("word")
+        await asyncio.sleep(0)
+        one.wire.has_room()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert one.wire.heads == [200]
+        assert b"word" in one.wire.body[0]
+        one.puppet.end()
+
+
+async def test_no_beat_takes_the_status_from_a_refusal() -> None:
+    """C64: nothing was said yet, and so it can still be said with the right status."""
+    async with told() as one:
+        one.stream.tick(0.0)
+        one.stream.tick(100.0)
+        one.puppet.end(Failed("refused", "No.", 400))
+    assert one.wire.heads == [400]
+    assert msgspec.json.decode(b"".join(one.wire.body))["error"]["message"] == "No."
+
+
+async def test_a_beat_is_the_first_that_a_client_with_room_may_hear() -> None:
+    async with told() as one:
+        one.wire.has_room()
+        one.stream.tick(0.0)
+        one.stream.tick(100.0)
+        assert (one.wire.heads, one.wire.body) == ([200], [b": keep-alive\n\n"])
+        one.puppet.end()
+
+
+async def test_nothing_is_written_to_one_who_has_left() -> None:
+    async with told() as one:
+        one.puppet.say("word")
+        one.stream.on_gone()
+        one.wire.has_room()
+        one.stream.tick(0.0)
+        one.stream.tick(100.0)
+        one.puppet.end()
+    assert (one.wire.heads, one.wire.body) == ([], [])
