@@ -425,7 +425,7 @@ class TestWhateverGoesWrong:
 
     async def test_one_that_is_abandoned_as_its_source_ends_keeps_nothing(self, make_store: MakeStore) -> None:
         async with stage(make_store) as staged:
-            run_id, puppet = await staged.begin()
+            run_id, _ = await staged.begin()
             live = staged.runs.live(run_id)
             assert live is not None
             assert live._work is not None
@@ -433,7 +433,7 @@ class TestWhateverGoesWrong:
             live._work.remove_done_callback(live._on_done)
             live._work.add_done_callback(lambda _: live.abandon())
             live._work.add_done_callback(live._on_done)
-            puppet.end()
+            live.stop(Stopped("user"))
             await staged.settled(live.over.done)
             for _ in range(5):
                 await asyncio.sleep(0)

@@ -13,6 +13,7 @@ from headwater.dialects.base import Head
 from headwater.events import Failed
 from headwater.records import Run
 from headwater.runs.live import LiveRun
+from headwater.runs.observing import CURRENT
 from headwater.server.direct import Outlet, Writer
 from headwater.server.encoding import Streamed
 from headwater.server.streams import Stream
@@ -32,6 +33,8 @@ class Wire:
         self.heads: list[int] = []
         self.body: list[bytes] = []
         self.ended = False
+        self.runs: set[Run | None] = set()
+        """Whose context it was sent in."""
 
     def attach(self, writer: Writer, *, limit_bytes: int | None = None) -> None: ...
 
@@ -49,6 +52,7 @@ class Wire:
         self.body.append(body)
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
+        self.runs.add(CURRENT.get())
         if message["type"] == "http.response.start":
             self.heads.append(message["status"])
         else:
@@ -129,6 +133,20 @@ async def test_a_beat_is_the_first_that_a_client_with_room_may_hear() -> None:
         one.stream.tick(100.0)
         assert (one.wire.heads, one.wire.body) == ([200], [b": keep-alive\n\n"])
         one.puppet.end()
+
+
+async def test_the_end_goes_out_with_the_last_words_and_is_the_requests_own() -> None:
+    """Whatever begins behind it on the connection is not of this run."""
+    async with told() as one:
+        one.wire.has_room()
+        one.puppet.say("word")
+        one.puppet.end()
+        async with asyncio.timeout(10):
+            while one.live.run.outcome is None:  # noqa: ASYNC110 -- turn by turn
+                await asyncio.sleep(0)
+        assert one.wire.ended
+    assert one.wire.runs == {None}
+    assert b"".join(one.wire.body).endswith(b"[DONE]\n\n")
 
 
 async def test_nothing_is_written_to_one_who_has_left() -> None:

@@ -261,11 +261,15 @@ class LiveRun:
         self._source = await make_source(self.run)
         if self._paused:
             self._source.pause()
-        return await self._source.run(self)
+        end = await self._source.run(self)
+        if self._asked is None and self._work is not None and not self._work.cancelling():
+            # Here, and not a turn of the loop later: so the last words and the end can go out as one.
+            self._conclude(end)
+        return end
 
     def _on_done(self, work: asyncio.Task[Ended | Suspended]) -> None:
-        if self.over.done():
-            # Abandoned just now.
+        if self._closed or self.over.done():
+            # Concluded, or abandoned just now.
             return
         if self._asked is not None:
             self.stopped_in_s = self._clock.now_s() - self._asked_s

@@ -1,13 +1,14 @@
 """An answer on its way to one client: from a run's log, through an encoder, to a connection.
 
 No task wakes for a token: the run tells `_on_news`, which takes what is past the cursor, encodes it and writes it, the
-first time behind the head. The request's own task sends the end, reads what is only in the store, and waits for a
-client that is behind from the start. One that falls behind is a cursor that stands still; a run that is in no store
-waits for it. Nothing here decides how a run ends.
+first time behind the head, the last time before the end. The request's own task reads what is only in the store, and
+sends a head or an end for which the client is too far behind. One that falls behind in between is a cursor that stands
+still; a run that is in no store waits for it. Nothing here decides how a run ends.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
+from contextvars import copy_context
 from typing import Any, Final, Protocol
 
 from headwater.errors import StoreError
@@ -48,6 +49,7 @@ class Stream:
     __slots__ = (
         "_answer",
         "_begun",
+        "_context",
         "_encode",
         "_ended",
         "_flowing",
@@ -59,6 +61,7 @@ class Stream:
         "_live",
         "_news",
         "_outlet",
+        "_over",
         "_reading",
         "_rest",
         "_send",
@@ -99,12 +102,14 @@ class Stream:
         self._reading = False
         """What comes next is in the store: the task is to read it."""
         self._ended = False
+        self._over = False
+        """The end was sent, too."""
         self._gone = False
         self._waking: asyncio.Future[None] | None = None
 
     async def serve(self, send: Send) -> None:
         """Until all is said, or nobody is there to hear it."""
-        self._send = send
+        self._send, self._context = send, copy_context()
         self._outlet.attach(self, limit_bytes=self._limit_bytes)
         try:
             self._follower.on_news(self._on_news)
@@ -121,7 +126,7 @@ class Stream:
                         self._write(b"")
                 else:
                     await self._wait()
-            if not self._gone:
+            if not self._gone and not self._over:
                 await self._end()
         finally:
             self._follower.leave()
@@ -204,9 +209,20 @@ class Stream:
             self._wake()
             return
         with self._outlet.together():
-            _at_once(self._send_head())
+            self._at_once(self._send_head())
             rest, self._rest, self._flowing = self._rest, b"", True
             self._outlet.write(rest)
+
+    def _at_once(self, sending: Coroutine[Any, Any, None]) -> None:
+        """Without the task: ASGI's `send` waits only for a client that is behind.
+
+        In the task's context all the same: behind an end, the next request of the connection may begin.
+        """
+        try:
+            self._context.run(sending.send, None)
+        except StopIteration:
+            return
+        raise RuntimeError("what has to wait is the task's to send")
 
     def _go_straight(self, live: LiveRun) -> None:
         """As long as nothing but a text comes, a run that no store has need not come by here."""
@@ -222,6 +238,9 @@ class Stream:
         self._ended = True
         self._rest += body
         self._wake()
+        if not self._outlet.behind:
+            self._at_once(self._end())
+            self._over = True
 
     # -------------------------------------------------------------- the client's
 
@@ -259,12 +278,3 @@ class Stream:
     def _hears(self) -> bool:
         """A client that is behind has enough to hear; and none is told that it goes well before it has a status."""
         return not (self._full or self._ended or self._gone) and (self._flowing or not self._outlet.behind)
-
-
-def _at_once(sending: Coroutine[Any, Any, None]) -> None:
-    """Without a task: ASGI's `send` waits only for a client that is behind."""
-    try:
-        sending.send(None)
-    except StopIteration:
-        return
-    raise RuntimeError("a head that has to wait is the task's to send")
