@@ -284,11 +284,16 @@ _event_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 _place_decoder = msgspec.json.Decoder(_Place)
 
 
+PLACED: Final = b'{"seq":%d,"t":%.1f,%b'
+"""An entry: its place, then the event's object without its first bracket."""
+PLAIN_TEXT: Final = (b'"type":"text","text":"', b'"}')
+"""What stands there around a text of the model's that needs no escapes."""
+
+
 def encode_entry(entry: Entry) -> bytes:
     """The entry's one representation: the event's object, with `seq` and `t` in front."""
     # Spliced, so that events need not carry their place: an object of ours is never empty.
-    body = _event_encoder.encode(entry.event)
-    return b'{"seq":%d,"t":%.1f,%b' % (entry.seq, entry.t, body[1:])
+    return PLACED % (entry.seq, entry.t, _event_encoder.encode(entry.event)[1:])
 
 
 def decode_entry(data: bytes) -> Entry:

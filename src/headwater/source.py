@@ -17,6 +17,8 @@ from headwater.events import Event, Interrupted, Outcome, ReasoningDelta, Stoppe
 
 class Ended(Struct, frozen=True):
     outcome: Outcome
+    last: Sequence[Event] = ()
+    """What came with the end, in the fold and not taken yet: it is kept and shown as one with it."""
 
 
 class Suspended(Struct, frozen=True):

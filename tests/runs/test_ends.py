@@ -240,7 +240,7 @@ class TestUnrecorded:
             await asyncio.sleep(0.2)
             assert await staged.store.run(OWNER, run.id) == live.run
 
-    async def test_poured_events_come_at_once_and_the_end_as_news(self, make_store: MakeStore) -> None:
+    async def test_poured_events_come_at_once_and_so_does_the_end(self, make_store: MakeStore) -> None:
         async with stage(make_store) as staged:
             run = Run(id=new_id("run"), owner=OWNER, model="m", created_at=0.0, recorded=False, on_disconnect="cancel")
             puppet = Puppet()
@@ -263,12 +263,12 @@ class TestUnrecorded:
             assert [type(error) for error in broken] == [ValueError]
             follower.pour(poured.extend)
             puppet.end()
-            [last] = await follower.next()
-            assert (last.seq, last.event) == (before + 2, RunEnded(Completed("stop")))
-            assert len(poured) == 1
+            await live.over
+            assert poured == [TextDelta("now"), RunEnded(Completed("stop"))]
             follower.leave()
+            assert live.run.last_seq == live.log.last_seq == before + 2
             await asyncio.sleep(0.2)
-            assert live.run.last_seq == before + 2
+            assert await staged.store.run(OWNER, run.id) == live.run
 
     async def test_a_pause_before_the_source_is_there_holds(self, make_store: MakeStore) -> None:
         async with stage(make_store) as staged:

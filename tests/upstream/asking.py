@@ -76,7 +76,7 @@ class Stage:
         return self.model.turn(request, call_id_prefix="call_", **options)
 
     def start(self, request: Request = HELLO, **options: Any) -> asyncio.Task[Ended]:
-        return asyncio.create_task(self.turn(request, **options).run(self.heard))
+        return asyncio.create_task(self.heard.all_of(self.turn(request, **options)))
 
     async def outcome(self, request: Request = HELLO, *, within_s: float = 60, **options: Any) -> Outcome:
         task = self.start(request, **options)

@@ -30,7 +30,7 @@ class Asking:
         resolved = Resolved(name=f"demo/{model}", upstream=demo.NAME, settings=demo.SETTINGS, model=model)
         asked = Model([route(endpoint, resolved)], self.clock, Sweep(self.clock), jitter=lambda: 1.0)
         turn = asked.turn(Request((User((Text(prompt),)),)), call_id_prefix="call_", **options)
-        self.task = asyncio.create_task(turn.run(self.heard))
+        self.task = asyncio.create_task(self.heard.all_of(turn))
 
     async def outcome(self, within_s: float = 60) -> Any:
         for _ in range(int(within_s * 4)):

@@ -33,7 +33,7 @@ class Asked:
     async def outcome(self, **options: Any) -> Outcome:
         model = await self._upstreams.model("first")
         turn = model.turn(HELLO, call_id_prefix="call_", **options)
-        return (await asyncio.wait_for(turn.run(self.heard), 30)).outcome
+        return (await asyncio.wait_for(self.heard.all_of(turn), 30)).outcome
 
 
 @asynccontextmanager

@@ -158,7 +158,7 @@ async def test_a_reader_that_is_behind_holds_the_upstream_up() -> None:
     async with asking() as up:
         up.simulator.script("m", Answer(tokens=100_000, writes=Writes(tokens=50)))
         turn = up.model.turn(HELLO, call_id_prefix="call_")
-        task = asyncio.create_task(turn.run(up.heard))
+        task = asyncio.create_task(up.heard.all_of(turn))
         await asyncio.wait_for(up.heard.first.wait(), 10)
         turn.pause()
         seen = len(up.heard.words)

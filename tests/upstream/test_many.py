@@ -50,7 +50,7 @@ async def test_a_thousand_turns_leave_nothing_behind() -> None:
         async def one(n: int) -> Any:
             turn = models[n % 2].turn(Request((User((Text("Hello"),)),)), call_id_prefix="call_")
             heard = Heard()
-            task = asyncio.create_task(turn.run(heard))
+            task = asyncio.create_task(heard.all_of(turn))
             if n % 2:
                 # Half of them are stopped on the way, each at its own point.
                 await heard.first.wait()

@@ -57,7 +57,7 @@ class TestStalls:
         stage = Stage([Answer([Pause(1), *text("Hi"), *DONE])], first_token_timeout_s=5, retries=0)
         turn = stage.turn()
         turn.pause()
-        task = asyncio.create_task(turn.run(stage.heard))
+        task = asyncio.create_task(stage.heard.all_of(turn))
         await stage.clock.advance(100)
         assert stage.heard.words == []
         turn.resume()
@@ -68,7 +68,7 @@ class TestStalls:
         stage = Stage([Answer([*text("Hi"), Pause(1), *text(" there"), *DONE])], idle_timeout_s=5)
         turn = stage.turn()
         turn.resume()
-        task = asyncio.create_task(turn.run(stage.heard))
+        task = asyncio.create_task(stage.heard.all_of(turn))
         await stage.clock.advance(0.5)
         turn.pause()
         await stage.clock.advance(50)

@@ -47,7 +47,7 @@ def at(simulator: Simulator, dialect: DialectName = "chat", **more: Any) -> Upst
 
 async def ask(built: Upstreams, name: str | None, heard: Heard | None = None) -> Outcome:
     model = await built.model(name)
-    ended = await asyncio.wait_for(model.turn(HELLO, call_id_prefix="call_").run(heard or Heard()), 20)
+    ended = await asyncio.wait_for((heard or Heard()).all_of(model.turn(HELLO, call_id_prefix="call_")), 20)
     return ended.outcome
 
 

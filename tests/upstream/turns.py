@@ -54,7 +54,7 @@ class Asking:
 
     def start(self, heard: Heard | None = None) -> asyncio.Task[Any]:
         turn = self.model.turn(HELLO, call_id_prefix="call_")
-        return asyncio.create_task(turn.run(heard or self.heard))
+        return asyncio.create_task((heard or self.heard).all_of(turn))
 
     async def outcome(self, *answers: Answer) -> Outcome:
         self.simulator.script("m", *answers)

@@ -86,6 +86,8 @@ class Asking:
                     await ear.news.wait()
                     ear.news.clear()
             ended: Ended = asking.result()
+            for event in ended.last:
+                yield event
         finally:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)

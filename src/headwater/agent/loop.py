@@ -107,9 +107,11 @@ class Loop:
         if self._paused:
             turn.pause()
         try:
-            return (await turn.run(sink)).outcome
+            ended = await turn.run(sink)
         finally:
             self._turn = None
+        sink.take(ended.last)
+        return ended.outcome
 
     async def _request(self, tools: Sequence[Tool], sink: Sink) -> Request:
         """What was said before, and what this run has said and been told so far, as far as that fits."""

@@ -91,7 +91,7 @@ class Follower:
         self._attach()
 
     def pour(self, into: Callable[[Sequence[Event]], None]) -> None:
-        """From now on, what comes of a run that no store has goes there at once. Its end is news, as ever.
+        """From now on, what comes of a run that no store has goes there at once.
 
         `take_nowait` has taken what came before.
         """
@@ -129,6 +129,16 @@ class Follower:
         elif live.run.outcome is not None and self.cursor >= live.log.last_seq:
             self.ended = True
         return entries
+
+    def take_plain(self) -> Sequence[bytes] | None:
+        """The same, if it is plain text and nothing else: as in JSON, without the quotes. None: ask `take_nowait`."""
+        live = self._live
+        if live is None or live.lost or live.trouble is not None or not live.run.recorded:
+            return None
+        texts = live.log.plain_after(self.cursor)
+        if texts:
+            self.cursor += len(texts)
+        return texts
 
     async def next(self) -> Sequence[Entry]:
         """At least one entry, as soon as there is one; nothing after the end."""

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from headwater.accumulate import Accumulator
 from headwater.clock import Clock
 from headwater.errors import StoreError
-from headwater.events import Event, Failed, Interrupted, Outcome, RunStarted, Stopped
+from headwater.events import PLAIN_TEXT, Event, Failed, Interrupted, RunStarted, Stopped
 from headwater.records import Run
 from headwater.runs.ending import end_of_source, ended, ending, last_events
 from headwater.runs.log import Log
@@ -93,8 +93,9 @@ class LiveRun:
         self._saving: asyncio.Task[None] | None = None
         self._told: list[Callable[[], None]] = []
         self._pour: Callable[[Sequence[Event]], None] | None = None
-        self.straight: Straight | None = None
-        """Of whoever it pours into, who opens it after a text; whatever comes by here closes it."""
+        self.straight: Straight | None = Straight(*PLAIN_TEXT, self._keep_plain) if run.recorded else None
+        """Into the log. Or, of a run that no store has, to whom it pours into: who opens it after a text, and whatever
+        comes by here closes it."""
         self._keeping: list[tuple[int, asyncio.Future[None]]] = []
         """Who waits for which entry to be committed."""
         self.over: asyncio.Future[None]
@@ -133,31 +134,44 @@ class LiveRun:
         if self._closed:
             # Of a source that was given up, and goes on all the same (C30).
             return
+        self._note_first_token()
+        if self.run.recorded:
+            self._hand_over(self.log.write(events, (self._clock.now_s() - self._zero_s) * 1000))
+        else:
+            self._pass_on(events)
+
+    def _note_first_token(self) -> None:
         if self._first_token_at is None and self.fold.delivered_anything:
             self._first_token_at = self._clock.unix_s()
-        if self._pour is not None:
-            self.straight = None
-            self.log.skip(len(events))
-            try:
-                self._pour(events)
-            except Exception as error:
-                report(self._pour, error)
-            return
-        t_ms = (self._clock.now_s() - self._zero_s) * 1000
-        if self.run.recorded:
-            in_order = self._handed_seq == self.log.last_seq
-            lines = self.log.write(events, t_ms)
-            batch = Batch(self.run.id, self._handed_seq + 1, lines if in_order else self.log.lines(self._handed_seq))
-            try:
-                self._store.append(batch, self._committed)
-            except StoreError as trouble:
-                self._refused(trouble)
-            else:
-                self._handed_seq = self.log.last_seq
-        else:
-            self.log.append(events, t_ms)
+
+    def _pass_on(self, events: Sequence[Event]) -> None:
+        """Of a run that no store has: to whoever reads it, or will."""
+        if self._pour is None:
+            self.log.append(events, (self._clock.now_s() - self._zero_s) * 1000)
             self.log.show(self.log.last_seq)
             self._tell()
+            return
+        self.straight = None
+        self.log.skip(len(events))
+        try:
+            self._pour(events)
+        except Exception as error:
+            report(self._pour, error)
+
+    def _keep_plain(self, body: bytes) -> None:
+        self._hand_over(self.log.write_plain(body, (self._clock.now_s() - self._zero_s) * 1000))
+
+    def _hand_over(self, lines: Sequence[bytes]) -> None:
+        """What was just written to the log; with it, what the store has refused before."""
+        first_seq, last_seq = self._handed_seq + 1, self.log.last_seq
+        if first_seq + len(lines) - 1 != last_seq:
+            lines = self.log.lines(self._handed_seq)
+        try:
+            self._store.append(Batch(self.run.id, first_seq, lines), self._committed)
+        except StoreError as trouble:
+            self._refused(trouble)
+        else:
+            self._handed_seq = last_seq
 
     def _committed(self, kept_seq: int, trouble: StoreError | None) -> None:
         self.log.show(kept_seq)
@@ -203,7 +217,7 @@ class LiveRun:
         return leave
 
     def pour(self, into: Callable[[Sequence[Event]], None] | None) -> None:
-        """What comes goes to the one who follows a run that no store has, at once and past the log; but for its end."""
+        """What comes goes to the one who follows a run that no store has, at once and past the log."""
         assert not self.run.recorded
         self._pour, self.straight = into, None
 
@@ -265,6 +279,9 @@ class LiveRun:
         if self._asked is None and self._work is not None and not self._work.cancelling():
             # Here, and not a turn of the loop later: so the last words and the end can go out as one.
             self._conclude(end)
+        elif isinstance(end, Ended):
+            self.take(end.last)
+            return Ended(end.outcome)
         return end
 
     def _on_done(self, work: asyncio.Task[Ended | Suspended]) -> None:
@@ -291,11 +308,12 @@ class LiveRun:
             self._save(self._keep_end(end))
             return
         try:
-            self._write_end(end.outcome)
-            now, first_token_at = self._clock.unix_s(), self._first_token_at
-            self.run = ended(self.run, self.fold, end.outcome, now, first_token_at, self.log.last_seq)
+            self._note_first_token()
+            events = [*end.last, *last_events(self.fold, end.outcome)]
+            now, last_seq = self._clock.unix_s(), self.log.last_seq + len(events)
+            self.run = ended(self.run, self.fold, end.outcome, now, self._first_token_at, last_seq)
             self._store.note(self.run)
-            self.log.show(self.log.last_seq)
+            self._pass_on(events)
         except Exception as error:
             self._save(self._end_bare(error))
         else:
@@ -311,14 +329,14 @@ class LiveRun:
             if isinstance(end, Suspended):
                 await self._release(end)
             else:
-                await self._keep(end.outcome)
+                await self._keep(end)
         except Exception as error:
             await self._end_bare(error)
 
     def _finish(self, *_: object) -> None:
         self._tell()
-        # A cancel's traceback holds the run that holds its task: until the next garbage collection.
-        self._work = self._saving = self._source = None
+        # These, and a cancel's traceback, hold the run that holds them: until the next garbage collection.
+        self._work = self._saving = self._source = self.straight = None
         if not self.over.done():
             self.over.set_result(None)
 
@@ -329,16 +347,15 @@ class LiveRun:
         self.suspended = bool(released)
         self.lost = True
 
-    def _write_end(self, outcome: Outcome) -> None:
-        self.log.append(last_events(self.fold, outcome), (self._clock.now_s() - self._zero_s) * 1000)
-
-    async def _keep(self, outcome: Outcome) -> None:
+    async def _keep(self, came: Ended) -> None:
         """The ending and all that the run leaves, as one; tried again for as long as it takes."""
-        self._write_end(outcome)
+        self._note_first_token()
+        events = [*came.last, *last_events(self.fold, came.outcome)]
+        self.log.append(events, (self._clock.now_s() - self._zero_s) * 1000)
         end = ending(
             self.run,
             self.fold,
-            outcome,
+            came.outcome,
             now=self._clock.unix_s(),
             make_id=self._habits.make_id,
             first_token_at=self._first_token_at,

@@ -4,8 +4,13 @@ Pure. What is older than the tail is in the store; what is not committed is nobo
 """
 
 from collections.abc import Sequence
+from typing import Final
 
-from headwater.events import Entry, Event, encode_entry
+from headwater.events import PLACED, PLAIN_TEXT, Entry, Event, decode_entry, encode_entry
+
+_BEFORE, _AFTER = PLAIN_TEXT
+_BEFORE_BYTES: Final = len(_BEFORE)
+_AFTER_BYTES: Final = len(_AFTER)
 
 
 class Log:
@@ -13,13 +18,16 @@ class Log:
 
     def __init__(self, last_seq: int = -1, *, tail_bytes: int = 64 * 1024) -> None:
         """`last_seq`: where the log stands already, in the store."""
-        self._entries: list[Entry] = []
+        self._entries: list[Entry | None] = []
+        """None: it was written as a plain text, and nobody has asked for it as an event yet."""
         self._lines: list[bytes] = []
         self._first_seq = last_seq + 1
         """Of `_entries`."""
         self._tail_bytes = tail_bytes
         self._bytes = 0
         """Of `_lines`."""
+        self._plain_seq = last_seq + 1
+        """From here on, all are plain texts."""
         self.last_seq = last_seq
         self.shown_seq = last_seq
 
@@ -27,12 +35,13 @@ class Log:
         """So many go by, straight to whom they are for: in a log that no store has."""
         self.last_seq += count
         self.shown_seq = self.last_seq
-        self._first_seq = self.last_seq + 1
+        self._first_seq = self._plain_seq = self.last_seq + 1
 
     def append(self, events: Sequence[Event], t_ms: float) -> list[Entry]:
         added = [Entry(seq, t_ms, event) for seq, event in enumerate(events, self.last_seq + 1)]
         self._entries += added
         self.last_seq += len(added)
+        self._plain_seq = self.last_seq + 1
         return added
 
     def write(self, events: Sequence[Event], t_ms: float) -> Sequence[bytes]:
@@ -42,6 +51,7 @@ class Log:
             return self.lines(self.last_seq - len(events))
         # Nearly always: half the functions of the way above, which are cold each time.
         self.last_seq += 1
+        self._plain_seq = self.last_seq + 1
         entry = Entry(self.last_seq, t_ms, events[0])
         self._entries.append(entry)
         line = encode_entry(entry)
@@ -49,9 +59,19 @@ class Log:
         self._bytes += len(line)
         return (line,)
 
+    def write_plain(self, body: bytes, t_ms: float) -> Sequence[bytes]:
+        """The same of a text between `PLAIN_TEXT`, as it stands: nobody looks into it."""
+        self.last_seq += 1
+        line = PLACED % (self.last_seq, t_ms, body)
+        self._entries.append(None)
+        self._lines.append(line)
+        self._bytes += len(line)
+        return (line,)
+
     def lines(self, after_seq: int) -> list[bytes]:
         """The stored form of all that comes after; made once."""
         for entry in self._entries[len(self._lines) :]:
+            assert entry is not None
             line = encode_entry(entry)
             self._lines.append(line)
             self._bytes += len(line)
@@ -82,8 +102,22 @@ class Log:
 
     def after(self, seq: int) -> list[Entry] | None:
         """All that may be shown after the cursor. None: the first of it is no longer here."""
-        start = seq + 1 - self._first_seq
-        return None if start < 0 else self._entries[start : self.shown_seq + 1 - self._first_seq]
+        start, end = seq + 1 - self._first_seq, self.shown_seq + 1 - self._first_seq
+        return None if start < 0 else [self._entries[n] or self._read(n) for n in range(start, end)]
+
+    def plain_after(self, seq: int) -> list[bytes] | None:
+        """The same as texts in JSON, without their quotes. None: not all are plain texts, or the first is gone."""
+        if seq + 1 < self._plain_seq or seq + 1 < self._first_seq:
+            return None
+        lines = self._lines[seq + 1 - self._first_seq : self.shown_seq + 1 - self._first_seq]
+        if len(lines) == 1:
+            line = lines[0]
+            return [line[line.index(_BEFORE) + _BEFORE_BYTES : -_AFTER_BYTES]]
+        return [line[line.index(_BEFORE) + _BEFORE_BYTES : -_AFTER_BYTES] for line in lines]
+
+    def _read(self, n: int) -> Entry:
+        entry = self._entries[n] = decode_entry(self._lines[n])
+        return entry
 
     def _cut(self) -> None:
         count, shown, over_bytes = 0, self.shown_seq + 1 - self._first_seq, self._bytes - self._tail_bytes

@@ -48,6 +48,7 @@ class Answer(Protocol):
 class Stream:
     __slots__ = (
         "_answer",
+        "_around",
         "_begun",
         "_context",
         "_encode",
@@ -92,6 +93,8 @@ class Stream:
         self._heartbeat_s = heartbeat_s
         self._silent_since_s: float | None = None
         """As far as `tick` knows: no token notes when it came."""
+        self._around: tuple[bytes, bytes] | None = None
+        """What stands around a plain text of a run that a store has, as long as nothing else comes."""
         self._rest = b""
         """What waits for the head to be sent, or is the last of all."""
         self._begun = False
@@ -176,6 +179,9 @@ class Stream:
         self._news = True
         if self._full or self._reading or self._ended or self._gone:
             return
+        if self._around is not None and (texts := self._follower.take_plain()) is not None:
+            self._show_plain(texts, *self._around)
+            return
         try:
             entries = self._follower.take_nowait()
         except StoreError:
@@ -197,8 +203,15 @@ class Stream:
             self._outlet.write(body)
         elif body:
             self._write(body)
-        if self._flowing and self._live is not None and type(events[-1]) is TextDelta:
-            self._go_straight(self._live)
+        self._around = None
+        if self._flowing and type(events[-1]) is TextDelta:
+            self._go_straight()
+
+    def _show_plain(self, texts: Sequence[bytes], before: bytes, after: bytes) -> None:
+        if len(texts) == 1:
+            self._outlet.write(b"%b%b%b" % (before, texts[0], after))
+        elif texts:
+            self._outlet.write(b"".join([b"%b%b%b" % (before, text, after) for text in texts]))
 
     def _write(self, body: bytes) -> None:
         if self._flowing:
@@ -224,11 +237,14 @@ class Stream:
             return
         raise RuntimeError("what has to wait is the task's to send")
 
-    def _go_straight(self, live: LiveRun) -> None:
-        """As long as nothing but a text comes, a run that no store has need not come by here."""
+    def _go_straight(self) -> None:
+        """As long as nothing but a text comes, a run that no store has need not come by here; one that a store has is
+        not taken apart into events."""
         around = self._answer.around_text()
-        if around is not None:
-            live.straight = Straight(*around, self._outlet.write)
+        if self._live is None:
+            self._around = around
+        elif around is not None:
+            self._live.straight = Straight(*around, self._outlet.write)
 
     def _break_off(self) -> None:
         """The store can't say how it goes on, and the client should not wait for it to."""

@@ -119,6 +119,8 @@ class _Traced:
         end: Ended | Suspended | None = None
         try:
             end = await self._source.run(watching)
+            if isinstance(end, Ended):
+                watching.see(end.last)
             return end
         finally:
             watching.close()
@@ -170,9 +172,12 @@ class _Watching:
         return self._sink.straight
 
     def take(self, events: Sequence[Event]) -> None:
+        self.see(events)
+        self._sink.take(events)
+
+    def see(self, events: Sequence[Event]) -> None:
         for event in events:
             self._see(event)
-        self._sink.take(events)
 
     def close(self) -> None:
         self._end_attempt()

@@ -69,7 +69,7 @@ class RunStore(Protocol):
         If the word on one of them has come meanwhile, it is `ready` at once.
         """
 
-    def append(self, batch: Batch, committed: Committed) -> None:
+    def append(self, batch: Batch, committed: Committed, /) -> None:
         """Hand over entries of a run that this worker has. They are kept when `committed` says so, not before.
 
         All that is waiting, of all runs, is kept as one. A later call for the same run may replace `committed` if it

@@ -75,12 +75,13 @@ class GroupWriter:
         log = self._logs.get(batch.run_id)
         if log is None:
             raise StoreError(f"{batch.run_id} is no run of this worker", trouble="lost")
+        entries, waiting = batch.entries, log.waiting
         if batch.first_seq != log.next_seq:
             raise ValueError(f"the log of {batch.run_id} goes on at {log.next_seq}, not at {batch.first_seq}")
-        if not log.waiting:
+        if not waiting:
             self._waiting.append(log)
-        log.waiting += batch.entries
-        log.next_seq += len(batch.entries)
+        waiting += entries
+        log.next_seq += len(entries)
         log.committed = committed
         if self._timer is None and not self._under_way:
             self._flush_soon()
@@ -148,21 +149,18 @@ class GroupWriter:
         settling, self._settling = self._settling, []
         if self.told_of_commit is not None and len(troubles) < len(under_way):
             self.told_of_commit(now_s - self._begun_s)
-        kept: list[str] = []
         # All is in order before anybody is told: whoever is may append again.
-        for log, committed in tuple(under_way):
-            if log.run_id not in troubles:
+        for log, _ in under_way:
+            if not troubles or log.run_id not in troubles:
                 log.kept_seq += log.under_way
-                kept.append(log.run_id)
-            else:
-                # What came behind entries that are not there can't be kept either.
-                if log.waiting and log.committed != committed:
-                    under_way.append((log, log.committed))
-                log.waiting, log.next_seq = [], log.kept_seq + 1
             log.under_way = 0
+        kept = [log.run_id for log, _ in under_way]
+        if troubles:
+            kept = [run_id for run_id in kept if run_id not in troubles]
+            under_way += self._dropped(under_way, troubles)
         for log, committed in under_way:
             try:
-                committed(log.kept_seq, troubles.get(log.run_id))
+                committed(log.kept_seq, troubles.get(log.run_id) if troubles else None)
             except Exception as error:
                 report(committed, error)
         for over in settling:
@@ -171,6 +169,16 @@ class GroupWriter:
         if self._waiting and self._timer is None and not self._under_way:
             self._flush_soon()
         self._tell(kept)
+
+    def _dropped(self, refused: list[tuple[_Log, Committed]], troubles: Troubles) -> list[tuple[_Log, Committed]]:
+        """What came behind entries that are not there can't be kept either. Who is to be told of it besides."""
+        besides = []
+        for log, committed in refused:
+            if log.run_id in troubles:
+                if log.waiting and log.committed != committed:
+                    besides.append((log, log.committed))
+                log.waiting, log.next_seq = [], log.kept_seq + 1
+        return besides
 
     def __len__(self) -> int:
         """Runs that are this worker's."""

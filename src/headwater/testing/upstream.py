@@ -11,9 +11,10 @@ from headwater.accumulate import Accumulator
 from headwater.clock import Clock
 from headwater.errors import UpstreamError
 from headwater.events import AttemptEnded, AttemptStarted, Event, Failed, Interrupted, Stopped, TextDelta
-from headwater.source import Straight
+from headwater.source import Ended, Straight
 from headwater.upstream.demo.steps import End, Send, Step
 from headwater.upstream.exchange import Exchange
+from headwater.upstream.model import ModelTurn
 from headwater.upstream.played import PlayedExchange
 
 
@@ -84,6 +85,12 @@ class Heard:
 
     async def kept(self) -> None:
         """At once: there is no store."""
+
+    async def all_of(self, turn: ModelTurn) -> Ended:
+        """Run it, and hear it to its end."""
+        end = await turn.run(self)
+        self.take(end.last)
+        return Ended(end.outcome)
 
     def of(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if type(event) is kind]

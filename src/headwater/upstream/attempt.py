@@ -5,7 +5,7 @@ a value; whether there is another one is for `model` to say.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from headwater.errors import UpstreamError
 from headwater.events import AttemptEnded, DialectName, Event, Failed, Outcome, TextDelta, UsageReported
 from headwater.judge import Rules, Transport
 from headwater.policy import StallLimits, StallWatch
-from headwater.source import Sink, emit
+from headwater.source import Sink
 from headwater.turn import TurnReader
 from headwater.upstream import faults
 from headwater.upstream.exchange import Exchange, Opener
@@ -46,6 +46,8 @@ class Call(Struct, frozen=True, kw_only=True):
 
 class Report(Struct, frozen=True):
     outcome: Outcome
+    last: Sequence[Event]
+    """What came with the end, in the fold and not taken yet."""
     retry_after_s: float | None = None
 
 
@@ -62,6 +64,7 @@ class Attempt:
         "_over",
         "_paused",
         "_reader",
+        "_rest",
         "_sink",
         "_stalled",
         "_start",
@@ -89,17 +92,21 @@ class Attempt:
         self._opening: asyncio.Task[object] | None = None
         self._stalled: Failed | None = None
         self._over: asyncio.Future[Outcome] | None = None
+        self._rest: list[Event] | None = None
+        """What the last read has brought, once there is no more."""
 
     async def run(self) -> Report:
         self._sweep.add(self._tick)
         try:
             outcome = self._without_key(await self._outcome())
-            self._emit_end(outcome if isinstance(outcome, Failed) else None)
+            if not isinstance(outcome, Failed):
+                return Report(outcome, self._last_events(None))
             headers = {} if self._exchange is None else self._exchange.headers
-            return Report(outcome, self._retry_after_s(headers) if isinstance(outcome, Failed) else None)
+            return Report(outcome, self._last_events(outcome), self._retry_after_s(headers))
         except asyncio.CancelledError:
-            self._take(self._reader.flush())
-            self._emit_end(None)
+            if self._rest is None:
+                self._rest = self._reader.flush()
+            self._sink.take(self._last_events(None))
             raise
         finally:
             self._sweep.discard(self._tick)
@@ -175,16 +182,15 @@ class Attempt:
         exchange.listen(self._on_bytes, self._on_end)
         return await self._over
 
-    def _emit_end(self, failed: Failed | None) -> None:
+    def _last_events(self, failed: Failed | None) -> list[Event]:
         exchange = self._exchange
         if exchange is None:
-            emit(self._sink, AttemptEnded(failed=failed))
+            ended = AttemptEnded(failed=failed)
         else:
             headers = exchange.headers
-            emit(
-                self._sink,
-                AttemptEnded(exchange.status, faults.request_id(headers), faults.limits(headers), failed),
-            )
+            ended = AttemptEnded(exchange.status, faults.request_id(headers), faults.limits(headers), failed)
+        self._sink.fold.apply(ended)
+        return [*(self._rest or ()), ended]
 
     def _without_key(self, outcome: Outcome) -> Outcome:
         """Some servers repeat the key that they refuse."""
@@ -213,12 +219,13 @@ class Attempt:
                 return
             if len(self._start) < _START_BYTES:
                 self._start += data[:_START_BYTES]
-            if events := reader.feed(data):
+            events = reader.feed(data)
+            if reader.closed:
+                self._finish("clean", events=events)
+            elif events:
                 if type(events[-1]) is not UsageReported:
                     self._last = events[-1]
                 sink.take(events)
-            if reader.closed:
-                self._finish("clean")
         except Exception as error:
             # Ours, or the sink's: left to the event loop it would be taken for the upstream's, or for nothing.
             over.set_exception(error)
@@ -245,16 +252,13 @@ class Attempt:
         else:
             self._finish("broken", stalled)
 
-    def _finish(self, transport: Transport, fault: Failed | None = None) -> None:
+    def _finish(self, transport: Transport, fault: Failed | None = None, events: Sequence[Event] = ()) -> None:
+        """`events`: what the last read has brought."""
         if self._over is None or self._over.done():
             return
         end = self._reader.end(transport, fault)
-        self._take(end.events)
+        self._rest = [*events, *end.events]
         outcome = end.outcome
         if isinstance(outcome, Failed) and not self._sink.fold.delivered_anything:
             outcome = faults.explained(outcome, self._call.name, self._call.dialect, self._start)
         self._over.set_result(outcome)
-
-    def _take(self, events: list[Event]) -> None:
-        if events:
-            self._sink.take(events)

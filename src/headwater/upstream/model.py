@@ -137,7 +137,8 @@ class ModelTurn:
             failed = report.outcome
             if not isinstance(failed, Failed):
                 plan.route.endpoint.health.succeeded()
-                return Ended(failed)
+                return Ended(failed, report.last)
+            sink.take(report.last)
             plan.because = failed.message
             if failed.status in _BY_KEY and self._has_another_key(plan):
                 plan.reason = "retry"

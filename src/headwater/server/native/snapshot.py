@@ -83,9 +83,9 @@ def _folded_shape(run: Run, amount: Folded) -> RunShape:
     if run.outcome is None:
         return replace(shape, usage=amount.fold.usage, first_token_at=first, last_token_at=last)
     # The log's clock is rounded, the record's is not: the last is never before the first.
-    if last is not None and shape.first_token_at is not None:
-        last = max(last, shape.first_token_at)
-    return replace(shape, last_token_at=last)
+    if last is not None and at is not None and shape.first_token_at is not None:
+        last, at = max(last, shape.first_token_at), max(at, shape.first_token_at)
+    return replace(shape, last_token_at=last, last_event_at=at)
 
 
 def live_shape(live: LiveRun) -> RunShape:

@@ -40,6 +40,8 @@ _log = logging.getLogger("headwater.store")
 class RunEngine(Core):
     def __init__(self, database: Database, worker_id: str, clock: Clock, entropy: Callable[[int], bytes]) -> None:
         super().__init__(database, worker_id, clock, entropy)
+        # Without a frame of ours: it is called for each token.
+        self.append: Callable[[Batch, Committed], None] = self._writer.append
         self._notes: list[Run] = []
         self._noting: asyncio.Task[None] | None = None
 
@@ -65,9 +67,6 @@ class RunEngine(Core):
         released = await self._write(lambda tx: runs.release(tx, run_id, until, calls))
         self._writer.disown(run_id)
         return released
-
-    def append(self, batch: Batch, committed: Committed) -> None:
-        self._writer.append(batch, committed)
 
     async def end(self, ending: Ending) -> EndResult:
         await self._settle(ending.run_id)
