@@ -73,8 +73,21 @@ class Puppet:
         for word in words:
             self.emit(TextDelta(word))
 
-    def end(self, outcome: Outcome = Completed("stop")) -> None:
-        self._end.set_result(Ended(outcome))
+    def say_plainly(self, *words: str) -> None:
+        """As an upstream's read does it, after a text that was said."""
+        assert self._sink is not None
+        for word in words:
+            self._sink.fold.growing_text()(word)
+            straight = self._sink.straight
+            assert straight is not None
+            straight.write(straight.before + word.encode() + straight.after)
+
+    def end(self, outcome: Outcome = Completed("stop"), *last: Event) -> None:
+        """`last` is what comes with the end."""
+        for event in last:
+            assert self._sink is not None
+            self._sink.fold.apply(event)
+        self._end.set_result(Ended(outcome, last))
 
     def suspend(self) -> None:
         self._end.set_result(Suspended())

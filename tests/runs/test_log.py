@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.events import Entry, TextDelta, decode_entry
+from headwater.events import PLAIN_TEXT, Entry, TextDelta, decode_entry
 from headwater.runs.log import Log
 
 
@@ -71,3 +71,42 @@ def test_what_goes_by_counts_and_is_not_here() -> None:
     assert (log.last_seq, log.first_seq, log.after(3)) == (3, 4, [])
     assert [entry.seq for entry in log.append(said("b"), 2.0)] == [4]
     assert log.after(2) is None
+
+
+PLAIN = st.text(st.characters(exclude_categories=["C", "Z"], exclude_characters='"\\') | st.just(" "), min_size=1)
+
+
+def between(text: str) -> bytes:
+    before, after = PLAIN_TEXT
+    return before + text.encode() + after
+
+
+@given(st.lists(st.tuples(PLAIN, st.booleans()), max_size=12), st.integers(0, 12))
+def test_a_plain_text_is_kept_and_told_as_any_other_event_is(words: list[tuple[str, bool]], shown: int) -> None:
+    """C5: whichever way it came."""
+    plainly, as_events = Log(4), Log(4)
+    for n, (word, is_plain) in enumerate(words):
+        wanted = as_events.write(said(word), n / 10)
+        assert (plainly.write_plain(between(word), n / 10) if is_plain else plainly.write(said(word), n / 10)) == wanted
+    for log in (plainly, as_events):
+        log.show(min(4 + shown, log.last_seq))
+    assert plainly.lines(4) == as_events.lines(4)
+    for seq in range(4, plainly.shown_seq + 1):
+        texts = [word.encode() for word, _ in words[seq - 4 : plainly.shown_seq - 4]]
+        # As far as it is written, be it shown or not.
+        all_plain = all(is_plain for _, is_plain in words[seq - 4 :])
+        assert plainly.plain_after(seq) == (texts if all_plain else None)
+    for seq in range(4, plainly.shown_seq + 1):
+        assert plainly.after(seq) == as_events.after(seq)
+    assert plainly.plain_after(3) is None
+
+
+def test_of_plain_texts_a_tail_stays() -> None:
+    log = Log(tail_bytes=100)
+    for n in range(20):
+        log.write_plain(between(f"word{n}"), 0.0)
+        log.show(n)
+    assert log.first_seq > 10
+    assert log.plain_after(3) is None
+    assert log.plain_after(18) == [b"word19"]
+    assert log.after(18) == [Entry(19, 0.0, TextDelta("word19"))]

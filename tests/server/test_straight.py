@@ -1,11 +1,11 @@
-"""Plain text of a run that no store has goes from the upstream's read straight to the client: in the same words."""
+"""Plain text goes straight from the upstream's read to the client, or to the log and from there: in the same words."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from headwater.events import DialectName
+from headwater.events import DialectName, TextDelta
 from headwater.simulate import Answer, Pace
 from tests.server.house import DIALECTS, SAFETY_S, House, frames, open_house, texts
 
@@ -39,13 +39,26 @@ def alike(value: Any) -> Any:
 @pytest.mark.parametrize("upstream", DIALECTS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_it_says_what_a_recorded_run_says(dialect: DialectName, upstream: DialectName) -> None:
-    """C5. What is recorded never goes straight."""
+    """C5."""
     async with open_house() as house:
         scripted(house)
         straight = await house.events(dialect, f"{upstream}/odd", **unrecorded(dialect))
         recorded = await house.events(dialect, f"{upstream}/odd", on_disconnect="continue")
         assert texts(dialect, straight) == TEXT
         assert [(one.event, alike(one.data)) for one in straight] == [(one.event, alike(one.data)) for one in recorded]
+
+
+@pytest.mark.parametrize("dialect", ["chat", "messages"])
+async def test_a_recorded_run_says_what_is_in_its_log(dialect: DialectName) -> None:
+    """Each text is an event of its own in both, though neither was made from the other."""
+    async with open_house() as house:
+        scripted(house)
+        answer = await house.post(dialect, "chat/odd", stream=True, on_disconnect="continue")
+        run_id = answer.headers["x-run-id"]
+        told = [text for frame in frames(answer.content) if (text := texts(dialect, [frame]))]
+        kept = [event async for event in house.services.runs.follow(None, run_id)]
+        assert told == [event.text for event in kept if isinstance(event, TextDelta)]
+        assert "".join(told) == TEXT
 
 
 @pytest.mark.parametrize("dialect", ["chat", "messages"])
