@@ -19,7 +19,7 @@ from bench.store import whole_run_us
 from headwater.clock import SystemClock
 from headwater.events import AttemptStarted, Completed, TextDelta, make_id
 from headwater.records import Run
-from headwater.runs.live import Habits
+from headwater.runs.habits import Habits
 from headwater.runs.service import Runs
 from headwater.source import Ended, Sink, Source, emit
 from headwater.store.results import Start, Started

@@ -22,7 +22,7 @@ from bench.store_postgres import server_cpu_s
 from headwater.clock import SystemClock
 from headwater.events import TextDelta
 from headwater.records import Run
-from headwater.runs.live import Habits
+from headwater.runs.habits import Habits
 from headwater.runs.service import Runs
 from headwater.source import Source, emit
 from headwater.store.postgres import open_postgres

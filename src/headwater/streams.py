@@ -26,7 +26,7 @@ from headwater.errors import CallerError
 from headwater.events import Entry, Outcome, make_id
 from headwater.records import Run
 from headwater.runs.follow import Follower, frame
-from headwater.runs.live import Habits, MakeSource
+from headwater.runs.habits import Habits, MakeSource
 from headwater.runs.service import Runs
 from headwater.runs.stops import StopAnswer
 from headwater.runs.unfollowed import Patience

@@ -9,7 +9,7 @@ from pathlib import Path
 from headwater.clock import SystemClock
 from headwater.events import AttemptStarted, Completed, RunEnded, TextDelta
 from headwater.records import Run
-from headwater.runs.live import Habits
+from headwater.runs.habits import Habits
 from headwater.runs.service import Runs
 from headwater.source import Ended, Sink, Source, emit
 from headwater.store.results import Queued, Start, Started

@@ -10,7 +10,7 @@ from headwater.clock import Clock, SystemClock
 from headwater.conversation import Text, User
 from headwater.events import AttemptStarted, Completed, Event, Outcome, TextDelta, make_id
 from headwater.records import Run, Session, SessionMessage
-from headwater.runs.live import Habits
+from headwater.runs.habits import Habits
 from headwater.runs.service import Runs
 from headwater.runs.unfollowed import Patience
 from headwater.source import Ended, Sink, Source, Suspended, emit

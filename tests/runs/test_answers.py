@@ -17,7 +17,7 @@ from headwater.conversation import Message, Request, System, Text, Tool, User
 from headwater.events import Completed, Failed, Notice, Outcome, Stopped, TextDelta
 from headwater.records import Run
 from headwater.runs.answers import Answers
-from headwater.runs.live import Habits
+from headwater.runs.habits import Habits
 from headwater.runs.service import Runs
 from headwater.sessions.sessions import Sessions
 from headwater.simulate.script import Answer, Call, Cut, Stall

@@ -66,6 +66,25 @@ class TestPlainTexts:
             assert await staged.outcome(run_id) == Interrupted("store")
             assert await staged.words(run_id) == ["first ", "second "]
 
+    async def test_one_that_the_store_refuses_is_kept_with_the_next(self, make_store: MakeStore) -> None:
+        refusing: list[Refusing] = []
+
+        async def make_refusing() -> Refusing:
+            refusing.append(Refusing(await make_store()))
+            return refusing[0]
+
+        async with stage(make_refusing) as staged:  # type: ignore[arg-type]
+            run_id, puppet = await staged.begin()
+            puppet.say("first ")
+            refusing[0].refuses = True
+            puppet.say_plainly("second ")
+            refusing[0].refuses = False
+            puppet.say_plainly("third ")
+            live = staged.runs.live(run_id)
+            assert live is not None
+            await asyncio.wait({live.over})
+            assert await staged.words(run_id) == ["first ", "second ", "third "]
+
     async def test_none_comes_after_the_end(self, make_store: MakeStore) -> None:
         """C30."""
         async with stage(make_store) as staged:

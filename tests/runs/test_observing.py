@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from headwater.clock import SystemClock
 from headwater.events import Completed, Interrupted, Outcome, Stopped
 from headwater.records import Run
-from headwater.runs.live import Habits
+from headwater.runs.habits import Habits
 from headwater.runs.observing import CURRENT, All, Later
 from headwater.runs.service import Runs
 from headwater.store.results import Queued, Start, Started

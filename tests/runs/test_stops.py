@@ -87,6 +87,26 @@ class TestStops:
         async with stage(make_store) as staged:
             assert await staged.runs.stop(OWNER, "run_none") is None
 
+    async def test_a_run_that_was_adopted_is_its_new_owners_to_stop_and_to_follow(self, make_store: MakeStore) -> None:
+        """At once, though the worker that has it learns of it with its next look."""
+        async with stage(make_store) as staged:
+            run_id, puppet = await staged.begin(session_id="s")
+            other_id, other = await staged.begin()
+            await staged.store.adopt("ben", OWNER)
+            puppet.say("one ")
+            other.say("two ")
+            assert await staged.runs.stop(OWNER, run_id) is None
+            answer = await staged.runs.stop("ben", run_id)
+            assert answer is not None
+            assert (answer.run.outcome, answer.caused_by_this_call) == (Stopped("user"), True)
+            assert puppet.cancelled == 1
+            await staged.settled(lambda: staged.runs.running(OWNER) == 0)
+            assert staged.runs.running("ben") == 1
+            follower = staged.runs.follower("ben", other_id)
+            words = [entry.event.text for entry in await follower.next() if isinstance(entry.event, TextDelta)]
+            assert words == ["two "]
+            follower.leave()
+
     async def test_a_stop_and_an_end_at_the_same_moment_leave_one_ending_and_one_save(
         self, make_store: MakeStore
     ) -> None:

@@ -17,7 +17,7 @@ from headwater.events import (
 )
 from headwater.lifecycle import RunState
 from headwater.records import Run
-from headwater.runs.live import MakeSource
+from headwater.runs.habits import MakeSource
 from headwater.source import Ended, Sink, Source, Suspended, emit
 from headwater.store.results import Start, Started
 from tests.server_native.serving import Served, until

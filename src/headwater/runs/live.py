@@ -10,47 +10,25 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from headwater.accumulate import Accumulator
-from headwater.clock import Clock
 from headwater.errors import StoreError
 from headwater.events import PLAIN_TEXT, Event, Failed, Interrupted, RunStarted, Stopped
 from headwater.records import Run
 from headwater.runs.ending import end_of_source, ended, ending, last_events
+from headwater.runs.habits import Habits, MakeSource
 from headwater.runs.log import Log
-from headwater.runs.observing import CURRENT, Nobody, Observer, ids
+from headwater.runs.observing import CURRENT, ids
 from headwater.source import Ended, Source, Straight, Suspended, emit
-from headwater.store.base import Store
 from headwater.store.news import report
-from headwater.store.results import Batch, Ending, EndLost, EndStands, Started
+from headwater.store.results import Batch, Ending, EndLost, EndStands
 
 _log = logging.getLogger("headwater.runs")
-
-MakeSource = Callable[[Run], Awaitable[Source]]
-"""What a run pumps. Asked once the session's lock is held; raises `CallerError`."""
 
 _RETRY_S: Final = 1.0
 
 T = TypeVar("T")
-
-
-class Habits(Struct, frozen=True, kw_only=True):
-    """What all runs of a worker share."""
-
-    store: Store
-    clock: Clock
-    make_id: Callable[[str], str]
-    """A new id with this prefix."""
-    tail_bytes: int = 64 * 1024
-    unwind_s: float = 5.0
-    """For so long a source that was cancelled may clean up; then it is left to itself."""
-    begin_next: Callable[[Started], object] = lambda _: None
-    """The next run of a queue is this worker's, and running: nobody else will begin it."""
-    observer: Observer = Nobody()
-    torn_down: Callable[[], bool] = lambda: False
-    """All that this process does was cancelled: that is no ending, and the next one finds it so."""
 
 
 class LiveRun:
@@ -258,6 +236,11 @@ class LiveRun:
         if self._work is not None:
             self._work.cancel()
         return True
+
+    def adopted(self, owner: str) -> None:
+        """By the store's account it is theirs."""
+        if owner != self.run.owner:
+            self.run = replace(self.run, owner=owner)
 
     def tick(self, now_s: float) -> None:
         if self._asked is None or self._closed or self._work is None or self._work.done():

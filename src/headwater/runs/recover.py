@@ -7,7 +7,8 @@ from headwater.events import Entry, Interrupted, Stopped, encode_entry
 from headwater.records import Run
 from headwater.runs.ending import ending, last_events
 from headwater.runs.folded import Folded, folded
-from headwater.runs.live import Habits, LiveRun
+from headwater.runs.habits import Habits
+from headwater.runs.live import LiveRun
 from headwater.runs.observing import ids
 from headwater.store.results import Batch, Ending, EndResult
 

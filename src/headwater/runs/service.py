@@ -16,7 +16,8 @@ from headwater.events import Event, Interrupted, Outcome, Stopped
 from headwater.lifecycle import RunState
 from headwater.records import Run, StopRequest
 from headwater.runs.follow import Follower, GoneError
-from headwater.runs.live import Habits, LiveRun, MakeSource
+from headwater.runs.habits import Habits, MakeSource
+from headwater.runs.live import LiveRun
 from headwater.runs.many import ManyFollower
 from headwater.runs.observing import ids
 from headwater.runs.recover import end_abandoned, end_idle, resumed
@@ -241,15 +242,15 @@ class Runs:
     ) -> StopAnswer | None:
         """None: there is no such run. Kept before it is acted on; asking again changes nothing (C47, C48)."""
         live = self._live.get(run_id)
-        if live is not None and owner not in (None, live.run.owner):
-            return None
+        theirs = live is not None and owner in (None, live.run.owner)
         if live is not None and not live.run.recorded:
-            return await self._stop_unrecorded(live, reason, wait_s)
+            return await self._stop_unrecorded(live, reason, wait_s) if theirs else None
         try:
+            # Whose it is, is the store's to say: it may have been adopted since.
             stands = await self._store.ask_stop(owner, run_id, StopRequest(reason, self._clock.unix_s()))
         except StoreError:
             # It can't be kept that it was asked for; what it costs must not go on all the same.
-            if live is not None:
+            if live is not None and theirs:
                 live.stop(Stopped(reason))
             raise
         if stands is None:
@@ -368,8 +369,10 @@ class Runs:
         orphans = {run.id for run in mine if run.id not in self._live}
         for run in mine:
             live = self._live.get(run.id)
-            if live is not None and run.stop is not None:
-                live.stop(Stopped(run.stop.reason))
+            if live is not None:
+                live.adopted(run.owner)
+                if run.stop is not None:
+                    live.stop(Stopped(run.stop.reason))
             elif run.id in self._orphans & orphans:
                 # Its start or its turn was kept, and the answer to that was lost on the way to us.
                 _log.warning("%s is running, and nobody has it: it is ended", run.id, extra=ids(run))

@@ -14,7 +14,8 @@ from headwater.errors import CallerError
 from headwater.events import Completed, DialectName, Incomplete
 from headwater.lifecycle import RunState
 from headwater.records import Run
-from headwater.runs.live import LiveRun, MakeSource
+from headwater.runs.habits import MakeSource
+from headwater.runs.live import LiveRun
 from headwater.server.callers import Caller
 from headwater.server.guard import check_runs
 from headwater.server.refusals import Refusal

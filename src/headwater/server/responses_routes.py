@@ -35,7 +35,8 @@ class ResponsesRoutes:
             await self._show(send, stored)
 
     async def cancel(self, scope: Scope, caller: Caller, stored: Stored, send: Send) -> None:
-        await self._services.runs.stop(caller.owner, stored.run.id)
+        if await self._services.runs.stop(caller.owner, stored.run.id) is None:
+            raise _not_found(scope["path_params"]["response_id"])
         await self._show(send, stored)
 
     async def delete(self, scope: Scope, caller: Caller, stored: Stored, send: Send) -> None:

@@ -13,7 +13,7 @@ from headwater.clock import Clock, SystemClock
 from headwater.config.settings import Settings
 from headwater.events import make_id
 from headwater.runs.answers import Answers
-from headwater.runs.live import Habits, MakeSource
+from headwater.runs.habits import Habits, MakeSource
 from headwater.runs.observing import Later
 from headwater.runs.service import Runs
 from headwater.runs.unfollowed import Patience

@@ -37,7 +37,7 @@ from headwater.events import (
     ToolRunStarted,
 )
 from headwater.records import Run
-from headwater.runs.live import MakeSource
+from headwater.runs.habits import MakeSource
 from headwater.runs.observing import told
 from headwater.source import Ended, Sink, Source, Straight, Suspended
 
