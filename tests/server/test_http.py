@@ -51,14 +51,24 @@ async def test_a_connection_that_is_to_be_closed_is_closed_after_the_whole_answe
     line.ask(PATHS["chat"], asking("chat", "chat/sim/echo", "word", stream=stream), "connection: close")
     answer = await line.rest()
     head, _, body = answer.partition(b"\r\n\r\n")
-    assert b"connection: close" in head
     if b"content-length: " in head:
         # Also a stream, if all of it was there before its head was sent.
+        assert b"connection: close" in head
         assert f"content-length: {len(body)}".encode() in head
         assert body.endswith(b"[DONE]\n\n" if stream else b"}")
     else:
         assert body.endswith(b"[DONE]\n\n\r\n0\r\n\r\n")
     assert b"word" in body
+
+
+async def test_a_stream_is_closed_and_never_said_to_be(house: House) -> None:
+    """Where that is said, a client may take a connection that breaks for the end."""
+    line = await house.line()
+    line.ask(PATHS["chat"], asking("chat", "chat/sim/tokens-5@50", stream=True), "connection: close")
+    head, _, body = (await line.rest()).partition(b"\r\n\r\n")
+    assert b"transfer-encoding: chunked" in head
+    assert b"connection:" not in head
+    assert body.endswith(b"[DONE]\n\n\r\n0\r\n\r\n")
 
 
 async def test_requests_in_a_pipeline_are_answered_one_after_the_other(house: House) -> None:

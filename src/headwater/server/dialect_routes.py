@@ -9,14 +9,14 @@ from headwater.dialects.base import Dialect, Whole
 from headwater.errors import CallerError, StoreError
 from headwater.events import Stopped
 from headwater.server.asking import Begun, begin
-from headwater.server.direct import Outlet, outlet_of
+from headwater.server.direct import Outlet, Send, outlet_of
 from headwater.server.encoding import Gathered, Streamed
 from headwater.server.http import ClientGone, Identify, Receive, Scope, headers_in, read_body, send_whole
 from headwater.server.inner import OfAgent
 from headwater.server.refusals import headers_of
 from headwater.server.services import Services
 from headwater.server.stored import just_begun
-from headwater.server.streams import Answer, Send, Stream
+from headwater.server.streams import Answer, Stream
 
 _LONGEST_SESSION_ID = 128
 

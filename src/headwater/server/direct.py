@@ -9,10 +9,12 @@ answer still go through ASGI, so that keep-alive, pipelining and closing stay uv
 """
 
 import asyncio
-from collections.abc import MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final, Protocol, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 OUTLET: Final = "headwater.outlet"
 HEAD_BYTES: Final = 128 * 1024
@@ -91,6 +93,19 @@ class Outlet:
     def together(self) -> _Held:
         """What is sent or written meanwhile goes out as one: each write is a system call."""
         return _Held(self)
+
+    @property
+    def stays(self) -> bool:
+        """The connection is kept for another request."""
+        return self._cycle.keep_alive
+
+    async def send_unclosing(self, send: Send, head: MutableMapping[str, Any]) -> None:
+        """Without `connection: close`, though it closes: to Node 20 a reset that follows that would be a clean end."""
+        self._cycle.keep_alive = True
+        try:
+            await send(head)
+        finally:
+            self._cycle.keep_alive = False
 
     def go_through(self, transport: asyncio.Transport) -> None:
         self._cycle.transport, self._write = transport, transport.write

@@ -9,9 +9,9 @@ from headwater.dialects import chat
 from headwater.dialects.base import Whole
 from headwater.errors import CallerError
 from headwater.server.dialect_routes import refuse
+from headwater.server.direct import Send
 from headwater.server.http import Identify, Receive, Scope, send_whole
 from headwater.server.services import Services
-from headwater.server.streams import Send
 from headwater.upstream.catalog import Entry
 
 

@@ -9,13 +9,13 @@ from headwater.dialects.base import Encoder, Whole
 from headwater.errors import CallerError, StoreError
 from headwater.server.callers import Caller
 from headwater.server.dialect_routes import out_of_order, refuse, serve
-from headwater.server.direct import outlet_of
+from headwater.server.direct import Send, outlet_of
 from headwater.server.encoding import After, Streamed
 from headwater.server.http import Identify, Receive, Scope, send_whole
 from headwater.server.inner import OfAgent
 from headwater.server.services import Services
 from headwater.server.stored import Stored, deleted, find_response, response_object
-from headwater.server.streams import Answer, Send, Stream
+from headwater.server.streams import Answer, Stream
 from headwater.store.results import Busy, Missing
 
 _TRUE: Final = ("true", "1")

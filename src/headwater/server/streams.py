@@ -7,7 +7,7 @@ still; a run that is in no store waits for it. Nothing here decides how a run en
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import copy_context
 from typing import Any, Final, Protocol
 
@@ -15,10 +15,9 @@ from headwater.errors import StoreError
 from headwater.events import Event, Interrupted, RunEnded, TextDelta
 from headwater.runs.follow import Follower
 from headwater.runs.live import LiveRun
-from headwater.server.direct import Outlet
+from headwater.server.direct import Outlet, Send
 from headwater.source import Straight
 
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
 _FIXED: Final[Headers] = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
@@ -150,7 +149,11 @@ class Stream:
         self._begun = True
         status = self._answer.begin()
         headers = [*_FIXED, *self._answer.headers, *more]
-        await self._send({"type": "http.response.start", "status": status, "headers": headers})
+        head = {"type": "http.response.start", "status": status, "headers": headers}
+        if more or self._outlet.stays:
+            await self._send(head)
+        else:
+            await self._outlet.send_unclosing(self._send, head)
 
     async def _read(self) -> None:
         self._news = False
