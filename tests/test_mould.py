@@ -55,6 +55,15 @@ def by_bytes(pieces: list[bytes]) -> list[bytes]:
     return [bytes([byte]) for piece in pieces for byte in piece]
 
 
+def grouped(pieces: list[bytes], sizes: list[int]) -> list[bytes]:
+    """So many to a read, and the rest one by one."""
+    reads, start = [], 0
+    for size in [*sizes, *[1] * len(pieces)]:
+        reads.append(b"".join(pieces[start : start + size]))
+        start += size
+    return [read for read in reads if read]
+
+
 @pytest.mark.parametrize("text", ["river", " the", "Grüße", "河", "🙂", "{[,:]}", "data: ", "a b"])
 def test_plain_text_is_read(text: str) -> None:
     assert mould(1000).take(b"data: " + BEFORE + text.encode() + AFTER + b"\n\n") == text
@@ -83,6 +92,43 @@ def test_what_is_taken_is_kept_and_counted_as_far_as_there_is_room() -> None:
     taking = Mould(Around(BEFORE, AFTER), 1000, room_bytes=2 * len(data) + 1, keep=kept.append)
     assert [taking.take(data) for _ in range(3)] == ["word", "word", None]
     assert (taking.count, taking.room, kept) == (2, 1, ["word", "word"])
+
+
+def test_several_frames_of_a_read_are_several_texts() -> None:
+    data = b"data: " + BEFORE + b"word" + AFTER + b"\n\n"
+    kept: list[str] = []
+    said: list[str] = []
+    taking = Mould(Around(BEFORE, AFTER, said.append), 1000, room_bytes=5 * len(data) + 1, keep=kept.append)
+    assert taking.take_all(data * 3) == ["word"] * 3
+    assert taking.take_all(data * 3) is None
+    assert taking.take_all(data * 2) == ["word"] * 2
+    assert (taking.count, taking.room, "".join(kept), said) == (5, 1, "word" * 5, ["word"] * 5)
+
+
+@pytest.mark.parametrize("between", [b"", b": ping\n\n", b"id: 7\n", b"data: {}\n\n", b"\xff", b"data: "])
+@pytest.mark.parametrize("raw", [b"", b"\\n", b"\xff", b'"', b"\x7f"])
+def test_several_of_which_one_is_unusual_are_left_to_the_decoder(raw: bytes, between: bytes) -> None:
+    plain, odd = (b"data: " + BEFORE + text + AFTER + b"\n\n" for text in (b"a", raw))
+    taking = mould(1000)
+    assert taking.take_all(plain + between + odd) is None
+    assert taking.take_all(plain + between + plain) == (None if between else ["a", "a"])
+    assert taking.take_all(plain + odd + plain) is None
+    assert taking.take_all(plain[1:] + plain) is None
+    assert taking.take_all(plain * 30) is None
+
+
+def test_an_answer_of_many_frames_a_read_is_known_at_a_glance() -> None:
+    pieces = [frame({"content": f"word{n} "}) for n in range(90)]
+    counted: list[bytes] = []
+
+    class Counted(ChatDecoder):
+        def feed(self, frame: Frame, out: list[Event]) -> None:
+            counted.append(frame.data)
+            super().feed(frame, out)
+
+    assert read(grouped(pieces, [5] * 18), Counted)[1:] == ("".join(f"word{n} " for n in range(90)), 90)
+    # The first two reads: what opens an answer may be a tag.
+    assert len(counted) == 10
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.name)
@@ -117,6 +163,15 @@ frames = st.one_of(
 @given(st.lists(frames, max_size=12))
 def test_one_frame_a_read_is_read_as_byte_by_byte(pieces: list[bytes]) -> None:
     whole, cut = read(pieces), read(by_bytes(pieces))
+    assert whole[:2] == cut[:2]
+
+
+plain = st.builds(frame, st.sampled_from(["a", " word", "Grüße"]).map(lambda text: {"content": text}))
+
+
+@given(st.lists(plain | plain | frames, max_size=20), st.lists(st.integers(1, 6), max_size=6))
+def test_however_many_frames_a_read_has_they_are_read_as_byte_by_byte(pieces: list[bytes], sizes: list[int]) -> None:
+    whole, cut = read(grouped(pieces, sizes)), read(by_bytes(pieces))
     assert whole[:2] == cut[:2]
 
 

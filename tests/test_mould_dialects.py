@@ -14,7 +14,7 @@ from headwater.events import Completed, DialectName, ReasoningDelta, RunEnded, T
 from headwater.mould import Around
 from headwater.sse import Frame
 from headwater.turn import TurnEnd, TurnReader
-from tests.test_mould import by_bytes, mould
+from tests.test_mould import by_bytes, grouped, mould
 
 NAMED: list[DialectName] = ["messages", "responses"]
 EARLIER = "abcdefghijklmnopqrst"
@@ -135,6 +135,30 @@ responses_frames = st.one_of(
 @given(st.lists(messages_frames, max_size=20))
 def test_messages_are_read_one_frame_a_read_as_byte_by_byte(pieces: list[bytes]) -> None:
     assert read("messages", pieces)[:2] == read("messages", by_bytes(pieces))[:2]
+
+
+plain_messages = st.builds(messages_delta, st.just({"type": "text_delta", "text": " word"}), st.just(0), st.just(True))
+begun = frame("content_block_start", index=0, content_block={"type": "text", "text": ""})
+
+
+@given(
+    st.lists(plain_messages | plain_messages | messages_frames, max_size=20), st.lists(st.integers(1, 6), max_size=6)
+)
+def test_messages_are_read_as_byte_by_byte_however_many_a_read_has(pieces: list[bytes], sizes: list[int]) -> None:
+    pieces = [begun, *pieces]
+    assert read("messages", grouped(pieces, sizes))[:2] == read("messages", by_bytes(pieces))[:2]
+
+
+plain_responses = st.builds(
+    responses_delta, st.just("output_text"), st.just(" word"), st.just(0), st.just(0), st.integers(0, 20), st.just(True)
+)
+
+
+@given(
+    st.lists(plain_responses | plain_responses | responses_frames, max_size=20), st.lists(st.integers(1, 6), max_size=6)
+)
+def test_responses_are_read_as_byte_by_byte_however_many_a_read_has(pieces: list[bytes], sizes: list[int]) -> None:
+    assert read("responses", grouped(pieces, sizes))[:2] == read("responses", by_bytes(pieces))[:2]
 
 
 @given(st.lists(responses_frames, max_size=20))

@@ -34,6 +34,7 @@ class Mould:
     """The start and the end of a read that is one plain frame."""
 
     __slots__ = (
+        "_between",
         "_end",
         "_end_bytes",
         "_keep",
@@ -73,6 +74,7 @@ class Mould:
         self._start_bytes = len(start)
         self._end = around.after + b"\n\n"
         self._end_bytes = len(self._end)
+        self._between = (self._end + start).decode("utf-8", "surrogateescape")
         self._limit = limit_bytes
 
     def take(self, data: bytes) -> str | None:
@@ -100,3 +102,25 @@ class Mould:
             self._said(text)
         self._keep(text)
         return text
+
+    def take_all(self, data: bytes) -> list[str] | None:
+        """The same of a read that is several such frames, but for numbered ones."""
+        size = len(data)
+        if self._numbered is not None or not (data.startswith(self._start) and data.endswith(self._end)):
+            return None
+        if size > self._limit or size > self.room:
+            return None
+        try:
+            texts = data[self._start_bytes : -self._end_bytes].decode().split(self._between)
+        except UnicodeDecodeError:
+            return None
+        for text in texts:
+            if not text or not text.isprintable() or '"' in text or "\\" in text:
+                return None
+        self.room -= size
+        self.count += len(texts)
+        if self._said is not None:
+            for text in texts:
+                self._said(text)
+        self._keep("".join(texts))
+        return texts

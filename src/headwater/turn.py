@@ -95,7 +95,10 @@ class TurnReader:
     def feed(self, data: bytes) -> list[Event]:
         """Take what was read; give the events that it brought, already accumulated."""
         text = self.plain(data)
-        return self._feed_any(data) if text is None else [TextDelta(text)]
+        if text is not None:
+            return [TextDelta(text)]
+        texts = None if self._mould is None else self._mould.take_all(data)
+        return self._feed_any(data) if texts is None else [TextDelta(text) for text in texts]
 
     @property
     def activity(self) -> int:
@@ -133,17 +136,17 @@ class TurnReader:
             return self._deliver(out)
         if self._room < 0 or self._frames.error is not None:
             self._give_up()
-        if self._text_flows and len(out) == 1 and type(event := out[0]) is TextDelta and not event.refusal:
-            self._accumulator.apply(event)
-            self._learn(data, frames[0])
+        if self._text_flows and out and all(map(_is_plain, out)):
+            self._accumulate(out)
+            self._learn(data, frames[-1])
             return out
         return self._deliver(out)
 
     def _learn(self, data: bytes, frame: sse.Frame) -> None:
-        """The next read may be like this one, if it was one plain frame: it has brought one token."""
+        """The next read may be like the last frame of this one, which has brought text alone, if it is a plain one."""
         # Some servers pad each frame with noise, so that no two are alike: then it is not worth the time.
         name = b"" if frame.event is None else b"event: %b\n" % frame.event.encode()
-        if self._learned * 4 <= self.activity and data == b"%bdata: %b\n\n" % (name, frame.data):
+        if self._learned * 4 <= self.activity and data.endswith(b"%bdata: %b\n\n" % (name, frame.data)):
             self._learned += 1
             around = self._decoder.around_text(frame.data)
             if around is not None:
@@ -219,6 +222,10 @@ class TurnReader:
         for event in events:
             self._accumulator.apply(event)
         return events
+
+
+def _is_plain(event: Event) -> bool:
+    return type(event) is TextDelta and not event.refusal
 
 
 def _unknown(data: bytes) -> None:
