@@ -1,16 +1,20 @@
 """Who is let in, and from where."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from headwater.config.secret import Secret
 from headwater.config.settings import KeySettings
+from headwater.errors import StoreError
 from headwater.records import Key
-from headwater.server.callers import Keyring, hash_of
+from headwater.server.callers import KNOWN_S, Keyring, hash_of
 from headwater.server.guard import COOKIE, Guard
 from headwater.server.refusals import Refusal
+from headwater.store.base import KeyStore
 from headwater.store.memory import MemoryDatabase, open_memory
 from headwater.testing import ManualClock
 from tests.server_native.serving import KEYS, TWO_OWNERS, Served, served, settings_of, store_url
@@ -227,6 +231,50 @@ async def test_keys_are_known_for_a_while_and_revoking_the_last_lets_nobody_in()
         await guard.caller(bearer)
     assert refusal.value.code == "key_unknown"
     assert await keyring.is_needed()
+
+
+class SometimesDown:
+    """Keys in a store that can't be read at times."""
+
+    def __init__(self, store: KeyStore) -> None:
+        self._store = store
+        self.down = False
+
+    async def key(self, hash: str) -> Key | None:
+        if self.down:
+            raise StoreError("down", trouble="unreachable")
+        return await self._store.key(hash)
+
+    async def keys(self, owner: str | None = None) -> tuple[Key, ...]:
+        return await self._store.keys(owner)
+
+    async def put_key(self, key: Key) -> None:
+        await self._store.put_key(key)
+
+    async def adopt(self, owner: str, of: str = "local") -> int:
+        return await self._store.adopt(owner, of)
+
+
+async def test_whether_somebody_may_stay_costs_no_requests_and_is_not_answered_by_a_store_that_is_down() -> None:
+    clock = ManualClock()
+    store = SometimesDown(await open_memory(MemoryDatabase(), address="", clock=clock, entropy=lambda n: b"0" * n))
+    key = Key(id="key_1", owner="ann", hash=hash_of("secret"), created_at=0.0, requests_per_minute=1)
+    await store.put_key(key)
+    guard = Guard(settings_of(store_url("memory", Path())).server, Keyring((), store, clock), clock)
+    bearer = scope(("authorization", "Bearer secret"))
+    caller = await guard.caller(bearer)
+    staying = asyncio.create_task(guard.until_unwelcome(bearer, caller))
+    for _ in range(20):
+        await clock.advance(KNOWN_S)
+    await guard.caller(bearer)
+    store.down = True
+    await store.put_key(replace(key, revoked_at=1.0))
+    for _ in range(5):
+        await clock.advance(KNOWN_S)
+    assert not staying.done()
+    store.down = False
+    await clock.advance(KNOWN_S)
+    assert (await staying).code == "key_unknown"
 
 
 async def test_guesses_do_not_fill_the_memory() -> None:

@@ -17,9 +17,10 @@ from starlette.types import Scope as AsgiScope
 
 from headwater.clock import Clock
 from headwater.config.settings import ServerSettings
+from headwater.errors import StoreError
 from headwater.records import Scope
 from headwater.runs.service import Runs
-from headwater.server.callers import LOCAL, Caller, Keyring
+from headwater.server.callers import KNOWN_S, LOCAL, Caller, Keyring
 from headwater.server.http import header, headers_in
 from headwater.server.refusals import Refusal
 
@@ -56,19 +57,29 @@ class Guard:
 
     async def caller(self, scope: AsgiScope, needs: Scope = "chat") -> Caller:
         """Raises `Refusal`: 401, 403, 421, 429, 431."""
-        headers = self._headers(scope)
-        host = self._host(scope, headers)
-        if await self._keyring.is_needed():
-            caller = await self._by_key(headers, host)
-        else:
-            self._check_local(scope, headers, host)
-            self._check_origin(headers, host, self._origins)
-            caller = LOCAL
+        caller = await self._who(scope)
         if needs not in caller.scopes:
             raise Refusal(f"This key may not do that: it has no scope '{needs}'.", status=403, code="scope_needed")
         if caller.key_id is not None and caller.requests_per_minute is not None:
             self._count(caller.key_id, caller.requests_per_minute)
         return caller
+
+    async def until_unwelcome(self, scope: AsgiScope, caller: Caller) -> Refusal:
+        """Why they, who were let in, would not be any more: for what goes on long after it was asked for.
+
+        It is looked at now and then, and counts as no request.
+        """
+        while True:
+            await self._clock.sleep(KNOWN_S)
+            try:
+                now = await self._who(scope)
+            except Refusal as refusal:
+                return refusal
+            except StoreError:
+                # Nobody knows. Whoever has to use the store is told of it.
+                continue
+            if (now.owner, now.scopes) != (caller.owner, caller.scopes):
+                return _unauthorized("This key is not what it was.", "key_changed")
 
     async def visitor(self, scope: AsgiScope) -> None:
         """For what needs no key: whoever is let through the door may see it. Raises `Refusal`."""
@@ -88,6 +99,15 @@ class Guard:
 
     async def caller_of(self, key: str) -> Caller | None:
         return await self._keyring.caller(key)
+
+    async def _who(self, scope: AsgiScope) -> Caller:
+        headers = self._headers(scope)
+        host = self._host(scope, headers)
+        if await self._keyring.is_needed():
+            return await self._by_key(headers, host)
+        self._check_local(scope, headers, host)
+        self._check_origin(headers, host, self._origins)
+        return LOCAL
 
     async def _by_key(self, headers: Headers, host: str) -> Caller:
         self._check_host(host, self._hosts)

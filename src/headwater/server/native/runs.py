@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import Final, assert_never
 
 from msgspec.structs import replace
@@ -38,7 +39,7 @@ from headwater.server.native.shapes import (
     Stopping,
 )
 from headwater.server.native.snapshot import live_shape, snapshot, summary, time, unrecorded
-from headwater.server.native.streaming import EventStream, ManyRuns, OpenStreams, one_run
+from headwater.server.native.streaming import EventStream, ManyRuns, OpenStreams, Work, one_run
 from headwater.server.refusals import Refusal, not_found
 from headwater.store.results import KeyMismatch, Missing, Replayed, Start
 
@@ -129,6 +130,10 @@ async def go_on(call: Call, body: AgainIn) -> Reply:
 def following(streams: OpenStreams) -> tuple[Endpoint, ...]:
     """The two that stream."""
 
+    def stream(call: Call, work: Work) -> EventStream:
+        unwelcome = partial(call.guard.until_unwelcome, call.scope, call.caller)
+        return EventStream(streams, call.services.settings.server.heartbeat_s, work, unwelcome)
+
     async def events(call: Call, query: EventsQuery) -> Reply | Stream:
         run_id = call.part("run_id")
         after = _last_event_id(call, query.after)
@@ -136,8 +141,7 @@ def following(streams: OpenStreams) -> tuple[Endpoint, ...]:
             return no
         if after >= 0:
             call.services.metrics.resumed("native")
-        server = call.services.settings.server
-        return EventStream(streams, server.heartbeat_s, one_run(call.services, call.owner, run_id, after))
+        return stream(call, one_run(call.services, call.owner, run_id, after))
 
     async def many(call: Call, query: ManyQuery) -> Reply | Stream:
         cursors = _cursors(call.headers.get("last-event-id") or query.runs)
@@ -153,8 +157,7 @@ def following(streams: OpenStreams) -> tuple[Endpoint, ...]:
             del cursors[run_id]
         if any(after >= 0 for after in cursors.values()):
             call.services.metrics.resumed("native")
-        heartbeat_s = call.services.settings.server.heartbeat_s
-        return EventStream(streams, heartbeat_s, ManyRuns(call.services, call.owner, cursors, gone).work)
+        return stream(call, ManyRuns(call.services, call.owner, cursors, gone).work)
 
     return (
         endpoint(
