@@ -44,6 +44,9 @@ def headers(server: Served, **more: str) -> dict[str, str]:
         ({"x_forwarded_for": "127.0.0.1"}, 403, "proxy_without_keys"),
         ({"forwarded": "for=127.0.0.1"}, 403, "proxy_without_keys"),
         ({"x_real_ip": "10.0.0.1"}, 403, "proxy_without_keys"),
+        ({"x_forwarded_port": "443"}, 403, "proxy_without_keys"),
+        ({"true_client_ip": "10.0.0.1"}, 403, "proxy_without_keys"),
+        ({"x_original_host": "chat.example.com"}, 403, "proxy_without_keys"),
         ({"via": "1.1 proxy"}, 403, "proxy_without_keys"),
         ({"x_big": "x" * 70_000}, 431, "headers_too_large"),
     ],
@@ -188,7 +191,8 @@ async def test_a_key_has_as_many_runs_at_a_time_as_it_may(tmp_path: Path) -> Non
 
 def scope(*sent: tuple[str, str], client: Any = ("127.0.0.1", 1)) -> dict[str, Any]:
     raw = [(name.encode(), value.encode()) for name, value in (("host", "localhost"), *sent)]
-    return {"type": "http", "method": "GET", "path": "/", "headers": raw, "client": client, "scheme": "http"}
+    asked = {"type": "http", "http_version": "1.1", "scheme": "http", "method": "GET", "path": "/"}
+    return {**asked, "headers": raw, "client": client}
 
 
 async def ring(clock: ManualClock, *keys: KeySettings, **server: Any) -> tuple[Any, Keyring, Guard]:

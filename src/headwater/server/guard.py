@@ -1,8 +1,9 @@
 """Whom to let in: asked once a request, before anything of it is looked at. A function to call, no middleware.
 
 Without keys everybody who can reach the port is the owner of all. So then a request must come from this machine, call
-it by a name that no stranger's DNS can point at it, come from no page of another origin, and through no proxy. With
-keys a page of another origin is refused only where a browser would send the key by itself: with a cookie.
+it by a name that no stranger's DNS can point at it, come from no page of another origin, and through no proxy that
+shows itself. With keys a page of another origin is refused only where a browser would send the key by itself: with a
+cookie.
 """
 
 import ipaddress
@@ -32,11 +33,20 @@ _FORWARDING: Final = frozenset(
     {
         b"forwarded",
         b"via",
+        b"x-forwarded",
         b"x-forwarded-for",
         b"x-forwarded-host",
+        b"x-forwarded-port",
+        b"x-forwarded-prefix",
         b"x-forwarded-proto",
+        b"x-forwarded-server",
         b"x-real-ip",
+        b"x-client-ip",
+        b"x-cluster-client-ip",
+        b"x-original-host",
+        b"true-client-ip",
         b"cf-connecting-ip",
+        b"fly-client-ip",
     }
 )
 _HOW_TO_MAKE_A_KEY: Final = "Make a key (headwater keys create NAME), and send it with the request."
@@ -132,7 +142,8 @@ class Guard:
         return headers_in(scope)
 
     def _check_local(self, scope: AsgiScope, headers: Headers, host: str) -> None:
-        if not _FORWARDING.isdisjoint(headers):
+        # Of a plain `proxy_pass` nginx's only mark is HTTP/1.0, which hardly a client speaks any more.
+        if scope["http_version"] == "1.0" or not _FORWARDING.isdisjoint(headers):
             message = "This server has no keys, and a proxy would open it to everybody."
             raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="proxy_without_keys")
         client = scope.get("client")
