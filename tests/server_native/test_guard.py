@@ -89,9 +89,30 @@ async def test_hosts_that_are_allowed_are_let_in(tmp_path: Path) -> None:
         for host, status in {"chat.example.com:80": 200, "a.b.lan": 200, "lan": 421, "example.com": 421}.items():
             assert (await server.get("/api/me", headers={"host": host})).status == status
     async with served(settings_of(store_url("memory", tmp_path), keys=TWO_OWNERS, allowed_hosts=names)) as server:
-        assert (await server.get("/api/me", key="ann")).status == 421
-        assert (await server.get("/openapi.json")).status == 421
-        assert (await server.get("/api/me", key="ann", headers={"host": "x.lan"})).status == 200
+        for host, status in {"x.lan": 200, "example.com": 421, "localhost.example.com": 421}.items():
+            assert (await server.get("/api/me", key="ann", headers={"host": host})).status == status
+            assert (await server.get("/openapi.json", headers={"host": host})).status == status
+
+
+async def test_with_keys_this_machine_may_call_the_server_by_its_own_names(tmp_path: Path) -> None:
+    """A command here, whatever names others have to use. It has to bring a key."""
+    settings = settings_of(store_url("memory", tmp_path), keys=TWO_OWNERS, allowed_hosts=("chat.example.com",))
+    async with served(settings) as server:
+        for host in (None, "localhost:8790", "[::1]:8790"):
+            sent = {} if host is None else {"host": host}
+            assert (await server.get("/api/me", key="ann", headers=sent)).status == 200
+            assert (await server.get("/openapi.json", headers=sent)).status == 200
+            assert (await server.get("/api/me", headers=sent)).code == "key_needed"
+
+
+async def test_whoever_is_elsewhere_may_not() -> None:
+    _, _, guard = await ring(ManualClock(), *TWO_OWNERS, allowed_hosts=("chat.example.com",))
+    bearer, far = ("authorization", f"Bearer {KEYS['ann']}"), ("192.168.1.7", 5)
+    assert (await guard.caller(scope(bearer, client=None))).owner == "ann"
+    for refused in (guard.caller(scope(bearer, client=far)), guard.visitor(scope(client=far))):
+        with pytest.raises(Refusal) as refusal:
+            await refused
+        assert (refusal.value.status, refusal.value.code) == (421, "host_not_allowed")
 
 
 # --------------------------------------------------------------------------- keys

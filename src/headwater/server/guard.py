@@ -96,7 +96,7 @@ class Guard:
         headers = self._headers(scope)
         host = self._host(scope, headers)
         if await self._keyring.is_needed():
-            self._check_host(host, self._hosts)
+            self._check_name(scope, host)
         else:
             self._check_local(scope, headers, host)
         if scope["method"] != "GET":
@@ -114,13 +114,13 @@ class Guard:
         headers = self._headers(scope)
         host = self._host(scope, headers)
         if await self._keyring.is_needed():
+            self._check_name(scope, host)
             return await self._by_key(headers, host)
         self._check_local(scope, headers, host)
         self._check_origin(headers, host, self._origins)
         return LOCAL
 
     async def _by_key(self, headers: Headers, host: str) -> Caller:
-        self._check_host(host, self._hosts)
         key = _key_in(headers)
         if key is None:
             key = _cookie_in(headers)
@@ -146,13 +146,17 @@ class Guard:
         if scope["http_version"] == "1.0" or not _FORWARDING.isdisjoint(headers):
             message = "This server has no keys, and a proxy would open it to everybody."
             raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="proxy_without_keys")
-        client = scope.get("client")
-        if client is not None and not _is_loopback(client[0]):
+        if not _is_here(scope):
             message = "This server has no keys, and answers only to its own machine."
             raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="not_local")
         if not _names_loopback(host):
             # A name in a stranger's DNS may be pointed at this machine; it would still be in `Host`.
             self._check_host(host, self._hosts or ("localhost",))
+
+    def _check_name(self, scope: AsgiScope, host: str) -> None:
+        """With keys. Who is here may always use the names of loopback: no stranger's DNS can give those."""
+        if not (_names_loopback(host) and _is_here(scope)):
+            self._check_host(host, self._hosts)
 
     def _host(self, scope: AsgiScope, headers: Headers) -> str:
         """What the client has called us. A proxy that we trust may call us by another name than it was called."""
@@ -250,6 +254,12 @@ def _place_of(origin: str) -> str | None:
         return urlsplit(origin).netloc.lower() or None
     except ValueError:
         return None
+
+
+def _is_here(scope: AsgiScope) -> bool:
+    """At this machine. A Unix socket has no address."""
+    client = scope.get("client")
+    return client is None or _is_loopback(client[0])
 
 
 @lru_cache(maxsize=256)
