@@ -182,14 +182,36 @@ async def test_scopes_and_models_of_a_key_hold(tmp_path: Path) -> None:
         await server.services.runs.wait(None, made)
         approval = {"decision": "yes", "arguments_digest": "x"}
         assert (await server.post(f"/api/runs/{made}/approvals/c", approval, key=ann)).code == "scope_needed"
-        assert (await server.get("/api/runs", key=ops)).code == "scope_needed"
-        # An administrator sees all runs, and may stop them; conversations stay their owners'.
+        # An administrator sees all runs, and may follow and stop them; conversations stay their owners'.
         assert (await server.get("/api/runs?all=true", key=ann)).code == "scope_needed"
-        assert (await server.get("/api/runs", key=boss)).json["runs"] == []
-        assert [run["id"] for run in (await server.get("/api/runs?all=true", key=boss)).json["runs"]] == [made]
-        assert (await server.get(f"/api/runs/{made}", key=boss)).status == 200
-        assert (await server.post(f"/api/runs/{made}/stop", key=boss)).status == 200
-        assert (await server.get(f"/api/runs/{made}/events", key=boss)).status == 404
+        for admin in (ops, boss):
+            assert (await server.get("/api/runs", key=admin)).json["runs"] == []
+            assert [run["id"] for run in (await server.get("/api/runs?all=true", key=admin)).json["runs"]] == [made]
+            run = await server.get(f"/api/runs/{made}", key=admin)
+            last_seq = run.json["last_seq"]
+            assert (await server.post(f"/api/runs/{made}/stop", key=admin)).status == 200
+            assert (await server.get(f"/api/runs/{made}/events?after={last_seq}", key=admin)).status == 204
+            gone = await server.get(f"/api/runs/{made}/events?after={last_seq + 1}", key=admin)
+            assert (gone.code, gone.error["run"]) == ("log_gone", run.json)
+            assert (await server.post(f"/api/runs/{made}/continue", key=admin)).status == (
+                404 if admin == boss else 403
+            )
+            assert (await server.post(f"/api/runs/{made}/approvals/c", approval, key=admin)).code == "scope_needed"
+        for method, path in (("POST", "/api/runs"), ("GET", "/api/sessions"), ("GET", "/api/events")):
+            assert (await server.ask(method, path, key=ops)).code == "scope_needed"
+
+
+async def test_an_administrator_follows_a_run_of_anybody_as_its_owner_does(tmp_path: Path) -> None:
+    keys = (*TWO_OWNERS, KeySettings(owner="ops", key=Secret("o" * 20), scopes=("admin",)))
+    async with served(settings_of(store_url("memory", tmp_path), keys=keys)) as server:
+        made = (await server.post("/api/runs", {"model": "slow", "input": "x"}, key="ann")).json["id"]
+        read = []
+        for key in ("o" * 20, KEYS["ann"]):
+            async with server.stream(f"/api/runs/{made}/events", authorization=f"Bearer {key}") as events:
+                read.append(await events.rest())
+        assert read[0] == read[1]
+        assert read[0][-1].event == "run.completed"
+        assert (await server.get(f"/api/runs/{made}/events", key="bob")).status == 404
 
 
 async def test_a_key_has_as_many_runs_at_a_time_as_it_may(tmp_path: Path) -> None:

@@ -65,11 +65,12 @@ class Guard:
         self._hosts = tuple(host.lower() for host in settings.allowed_hosts)
         self._proxies = tuple(ipaddress.ip_network(proxy, strict=False) for proxy in settings.trusted_proxies)
 
-    async def caller(self, scope: AsgiScope, needs: Scope = "chat") -> Caller:
-        """Raises `Refusal`: 401, 403, 421, 429, 431."""
+    async def caller(self, scope: AsgiScope, needs: tuple[Scope, ...] = ("chat",)) -> Caller:
+        """Any scope of `needs` is enough. Raises `Refusal`: 401, 403, 421, 429, 431."""
         caller = await self._who(scope)
-        if needs not in caller.scopes:
-            raise Refusal(f"This key may not do that: it has no scope '{needs}'.", status=403, code="scope_needed")
+        if not any(one in caller.scopes for one in needs):
+            lacking = " or ".join(f"'{one}'" for one in needs)
+            raise Refusal(f"This key may not do that: it has no scope {lacking}.", status=403, code="scope_needed")
         if caller.key_id is not None and caller.requests_per_minute is not None:
             self._count(caller.key_id, caller.requests_per_minute)
         return caller

@@ -124,7 +124,9 @@ async def _until_gone(receive: Receive, work: asyncio.Task[None]) -> None:
 # --------------------------------------------------------------------- one run
 
 
-def one_run(services: Services, owner: str, run_id: str, after: int) -> Work:
+def one_run(services: Services, owner: str | None, run_id: str, after: int) -> Work:
+    """`owner` None: whosever it is."""
+
     async def work(write: Write) -> None:
         follower = services.runs.follower(owner, run_id, after)
         await _follow(follower, write, lambda entries: b"".join(map(frame, entries)))
