@@ -16,6 +16,7 @@ from headwater.server.guard import COOKIE, Guard
 from headwater.server.refusals import Refusal
 from headwater.store.base import KeyStore
 from headwater.store.memory import MemoryDatabase, open_memory
+from headwater.store.results import Adopted
 from headwater.testing import ManualClock
 from tests.server_native.serving import KEYS, TWO_OWNERS, Served, served, settings_of, store_url
 
@@ -298,7 +299,7 @@ class SometimesDown:
     async def put_key(self, key: Key) -> None:
         await self._store.put_key(key)
 
-    async def adopt(self, owner: str, of: str = "local") -> int:
+    async def adopt(self, owner: str, of: str) -> Adopted:
         return await self._store.adopt(owner, of)
 
 
