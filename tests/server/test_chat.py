@@ -3,6 +3,8 @@
 import openai
 import pytest
 
+from headwater.config.secret import Secret
+from headwater.config.settings import KeySettings
 from headwater.conversation import Ask, Request
 from headwater.errors import CallerError
 from headwater.events import DialectName
@@ -139,6 +141,33 @@ async def test_without_a_model_the_default_answers_else_the_only_one_else_nobody
     async with open_house(default_model="demo/echo") as other:
         answer = await other.http.post("/v1/chat/completions", json=asked)
         assert (answer.json()["model"], answer.json()["choices"][0]["message"]["content"]) == ("demo/echo", "Hi")
+
+
+async def test_of_models_that_a_key_may_not_ask_for_it_is_told_nothing() -> None:
+    """C73, for one who is held to some."""
+    keys = tuple(
+        KeySettings(owner=owner, key=Secret(owner[0] * 20), models=models)
+        for owner, models in {"ann": ("demo/story",), "bob": ("nobody", "demo/flaky*"), "cy": ("demo/*",)}.items()
+    )
+    ann, bob, cy = ({"authorization": f"Bearer {key.key.reveal()}"} for key in keys)
+    said = {"role": "user", "content": "Hi"}
+    async with open_house(default_model="demo/echo", keys=keys) as house:
+        for path, more in (
+            ("/v1/chat/completions", {"messages": [said]}),
+            ("/v1/messages", {"messages": [said], "max_tokens": 9}),
+            ("/v1/responses", {"input": "Hi"}),
+            ("/api/runs", {"input": "Hi"}),
+        ):
+            for headers in (ann, bob):
+                none = await house.http.post(path, json=more, headers=headers)
+                assert none.status_code == 400
+                assert "echo" not in none.text
+            unknown = await house.http.post(path, json={**more, "model": "nobody"}, headers=bob)
+            assert unknown.status_code == 404
+            assert "echo" not in unknown.text
+            assert (await house.http.post(path, json=more, headers=cy)).json()["model"] == "demo/echo"
+        for headers, default in ((ann, None), (cy, "demo/echo")):
+            assert (await house.http.get("/api/me", headers=headers)).json()["default_model"] == default
 
 
 async def test_an_unknown_model_is_404_in_each_dialect(house: House) -> None:

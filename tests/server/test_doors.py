@@ -93,6 +93,27 @@ async def test_without_keys_strangers_are_refused_on_all(house: House, sent: dic
     assert house.simulator.requests == []
 
 
+async def test_without_keys_a_proxy_that_hides_behind_http_1_0_is_refused_on_all(house: House) -> None:
+    """nginx with a `proxy_pass` and no more calls us by our own name, and adds no header."""
+    for method, path in served(house):
+        line = await house.line()
+        line.writer.write(f"{method} {at(path)} HTTP/1.0\r\nhost: 127.0.0.1\r\ncontent-length: 0\r\n\r\n".encode())
+        answer = await line.rest()
+        if (method, path) in OPEN:
+            assert b" 200 OK\r\n" in answer, (method, path)
+        else:
+            assert b" 403 Forbidden\r\n" in answer, (method, path)
+            assert b"proxy_without_keys" in answer, (method, path)
+    assert house.simulator.requests == []
+
+
+async def test_with_keys_http_1_0_is_as_good() -> None:
+    async with open_house(keys=KEYS) as house:
+        line = await house.line()
+        line.writer.write(f"GET /api/me HTTP/1.0\r\nhost: x\r\nx-api-key: {KEYS[0].key.reveal()}\r\n\r\n".encode())
+        assert b" 200 OK\r\n" in await line.rest()
+
+
 async def test_anothers_response_is_as_if_it_were_not_there() -> None:
     anns, bobs = ({"authorization": f"Bearer {key.key.reveal()}"} for key in KEYS)
     async with open_house(keys=KEYS) as house:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from starlette.applications import Starlette
 
 from headwater import sse
+from headwater.clock import Clock
 from headwater.config.secret import Secret, SecretUrl
 from headwater.config.settings import (
     KeySettings,
@@ -188,10 +189,11 @@ class Events:
 
 
 @asynccontextmanager
-async def served(settings: Settings) -> AsyncIterator[Served]:
+async def served(settings: Settings, doors_clock: Clock | None = None) -> AsyncIterator[Served]:
+    """`doors_clock` is for whom to let in alone."""
     async with Simulator() as simulator:
         up = UpstreamSettings(base_url=f"{simulator.url}/v1", retries=0)
-        async with _served(replace(settings, upstreams={"up": up}), simulator) as server:
+        async with _served(replace(settings, upstreams={"up": up}), simulator, doors_clock) as server:
             yield server
 
 
@@ -202,14 +204,15 @@ def _config(native: Native) -> uvicorn.Config:
 
 
 @asynccontextmanager
-async def _served(settings: Settings, simulator: Simulator) -> AsyncIterator[Served]:
+async def _served(settings: Settings, simulator: Simulator, doors_clock: Clock | None) -> AsyncIterator[Served]:
     # Named, else asyncio leaves Nagle on: 40 ms for every small answer.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     services = await Services.open(settings, url)
-    guard = Guard(settings.server, Keyring(settings.server.keys, services.store, services.clock), services.clock)
+    clock = doors_clock or services.clock
+    guard = Guard(settings.server, Keyring(settings.server.keys, services.store, clock), clock)
     native = Native(services, guard)
     server = uvicorn.Server(_config(native))
     serving = asyncio.create_task(server.serve([listener]))

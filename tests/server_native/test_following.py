@@ -8,6 +8,7 @@ import pytest
 from headwater.errors import StoreError
 from headwater.events import TextDelta, decode_entry
 from headwater.server.native.streaming import EventStream, OpenStreams, Write, one_run
+from headwater.server.refusals import Refusal
 from tests.server_native.serving import Served, served, settings_of, store_url, until
 
 pytestmark = pytest.mark.anyio
@@ -169,8 +170,12 @@ async def test_a_fault_of_ours_is_not_hidden() -> None:
 
     async def send(message: object) -> None: ...
 
+    async def unwelcome() -> Refusal:
+        await asyncio.sleep(3600)
+        return Refusal("", status=401, code="")
+
     with pytest.raises(RuntimeError, match="ours"):
-        await EventStream(OpenStreams(), 15.0, work).send_to(receive, send)
+        await EventStream(OpenStreams(), 15.0, work, unwelcome).send_to(receive, send)
 
 
 async def test_a_store_in_trouble_is_no_ending(server: Served) -> None:

@@ -1,17 +1,22 @@
 """Who is let in, and from where."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from headwater.config.secret import Secret
 from headwater.config.settings import KeySettings
+from headwater.errors import StoreError
 from headwater.records import Key
-from headwater.server.callers import Keyring, hash_of
+from headwater.server.callers import KNOWN_S, Keyring, hash_of
 from headwater.server.guard import COOKIE, Guard
 from headwater.server.refusals import Refusal
+from headwater.store.base import KeyStore
 from headwater.store.memory import MemoryDatabase, open_memory
+from headwater.store.results import Adopted
 from headwater.testing import ManualClock
 from tests.server_native.serving import KEYS, TWO_OWNERS, Served, served, settings_of, store_url
 
@@ -40,6 +45,9 @@ def headers(server: Served, **more: str) -> dict[str, str]:
         ({"x_forwarded_for": "127.0.0.1"}, 403, "proxy_without_keys"),
         ({"forwarded": "for=127.0.0.1"}, 403, "proxy_without_keys"),
         ({"x_real_ip": "10.0.0.1"}, 403, "proxy_without_keys"),
+        ({"x_forwarded_port": "443"}, 403, "proxy_without_keys"),
+        ({"true_client_ip": "10.0.0.1"}, 403, "proxy_without_keys"),
+        ({"x_original_host": "chat.example.com"}, 403, "proxy_without_keys"),
         ({"via": "1.1 proxy"}, 403, "proxy_without_keys"),
         ({"x_big": "x" * 70_000}, 431, "headers_too_large"),
     ],
@@ -82,9 +90,30 @@ async def test_hosts_that_are_allowed_are_let_in(tmp_path: Path) -> None:
         for host, status in {"chat.example.com:80": 200, "a.b.lan": 200, "lan": 421, "example.com": 421}.items():
             assert (await server.get("/api/me", headers={"host": host})).status == status
     async with served(settings_of(store_url("memory", tmp_path), keys=TWO_OWNERS, allowed_hosts=names)) as server:
-        assert (await server.get("/api/me", key="ann")).status == 421
-        assert (await server.get("/openapi.json")).status == 421
-        assert (await server.get("/api/me", key="ann", headers={"host": "x.lan"})).status == 200
+        for host, status in {"x.lan": 200, "example.com": 421, "localhost.example.com": 421}.items():
+            assert (await server.get("/api/me", key="ann", headers={"host": host})).status == status
+            assert (await server.get("/openapi.json", headers={"host": host})).status == status
+
+
+async def test_with_keys_this_machine_may_call_the_server_by_its_own_names(tmp_path: Path) -> None:
+    """A command here, whatever names others have to use. It has to bring a key."""
+    settings = settings_of(store_url("memory", tmp_path), keys=TWO_OWNERS, allowed_hosts=("chat.example.com",))
+    async with served(settings) as server:
+        for host in (None, "localhost:8790", "[::1]:8790"):
+            sent = {} if host is None else {"host": host}
+            assert (await server.get("/api/me", key="ann", headers=sent)).status == 200
+            assert (await server.get("/openapi.json", headers=sent)).status == 200
+            assert (await server.get("/api/me", headers=sent)).code == "key_needed"
+
+
+async def test_whoever_is_elsewhere_may_not() -> None:
+    _, _, guard = await ring(ManualClock(), *TWO_OWNERS, allowed_hosts=("chat.example.com",))
+    bearer, far = ("authorization", f"Bearer {KEYS['ann']}"), ("192.168.1.7", 5)
+    assert (await guard.caller(scope(bearer, client=None))).owner == "ann"
+    for refused in (guard.caller(scope(bearer, client=far)), guard.visitor(scope(client=far))):
+        with pytest.raises(Refusal) as refusal:
+            await refused
+        assert (refusal.value.status, refusal.value.code) == (421, "host_not_allowed")
 
 
 # --------------------------------------------------------------------------- keys
@@ -154,14 +183,36 @@ async def test_scopes_and_models_of_a_key_hold(tmp_path: Path) -> None:
         await server.services.runs.wait(None, made)
         approval = {"decision": "yes", "arguments_digest": "x"}
         assert (await server.post(f"/api/runs/{made}/approvals/c", approval, key=ann)).code == "scope_needed"
-        assert (await server.get("/api/runs", key=ops)).code == "scope_needed"
-        # An administrator sees all runs, and may stop them; conversations stay their owners'.
+        # An administrator sees all runs, and may follow and stop them; conversations stay their owners'.
         assert (await server.get("/api/runs?all=true", key=ann)).code == "scope_needed"
-        assert (await server.get("/api/runs", key=boss)).json["runs"] == []
-        assert [run["id"] for run in (await server.get("/api/runs?all=true", key=boss)).json["runs"]] == [made]
-        assert (await server.get(f"/api/runs/{made}", key=boss)).status == 200
-        assert (await server.post(f"/api/runs/{made}/stop", key=boss)).status == 200
-        assert (await server.get(f"/api/runs/{made}/events", key=boss)).status == 404
+        for admin in (ops, boss):
+            assert (await server.get("/api/runs", key=admin)).json["runs"] == []
+            assert [run["id"] for run in (await server.get("/api/runs?all=true", key=admin)).json["runs"]] == [made]
+            run = await server.get(f"/api/runs/{made}", key=admin)
+            last_seq = run.json["last_seq"]
+            assert (await server.post(f"/api/runs/{made}/stop", key=admin)).status == 200
+            assert (await server.get(f"/api/runs/{made}/events?after={last_seq}", key=admin)).status == 204
+            gone = await server.get(f"/api/runs/{made}/events?after={last_seq + 1}", key=admin)
+            assert (gone.code, gone.error["run"]) == ("log_gone", run.json)
+            assert (await server.post(f"/api/runs/{made}/continue", key=admin)).status == (
+                404 if admin == boss else 403
+            )
+            assert (await server.post(f"/api/runs/{made}/approvals/c", approval, key=admin)).code == "scope_needed"
+        for method, path in (("POST", "/api/runs"), ("GET", "/api/sessions"), ("GET", "/api/events")):
+            assert (await server.ask(method, path, key=ops)).code == "scope_needed"
+
+
+async def test_an_administrator_follows_a_run_of_anybody_as_its_owner_does(tmp_path: Path) -> None:
+    keys = (*TWO_OWNERS, KeySettings(owner="ops", key=Secret("o" * 20), scopes=("admin",)))
+    async with served(settings_of(store_url("memory", tmp_path), keys=keys)) as server:
+        made = (await server.post("/api/runs", {"model": "slow", "input": "x"}, key="ann")).json["id"]
+        read = []
+        for key in ("o" * 20, KEYS["ann"]):
+            async with server.stream(f"/api/runs/{made}/events", authorization=f"Bearer {key}") as events:
+                read.append(await events.rest())
+        assert read[0] == read[1]
+        assert read[0][-1].event == "run.completed"
+        assert (await server.get(f"/api/runs/{made}/events", key="bob")).status == 404
 
 
 async def test_a_key_has_as_many_runs_at_a_time_as_it_may(tmp_path: Path) -> None:
@@ -184,7 +235,8 @@ async def test_a_key_has_as_many_runs_at_a_time_as_it_may(tmp_path: Path) -> Non
 
 def scope(*sent: tuple[str, str], client: Any = ("127.0.0.1", 1)) -> dict[str, Any]:
     raw = [(name.encode(), value.encode()) for name, value in (("host", "localhost"), *sent)]
-    return {"type": "http", "method": "GET", "path": "/", "headers": raw, "client": client, "scheme": "http"}
+    asked = {"type": "http", "http_version": "1.1", "scheme": "http", "method": "GET", "path": "/"}
+    return {**asked, "headers": raw, "client": client}
 
 
 async def ring(clock: ManualClock, *keys: KeySettings, **server: Any) -> tuple[Any, Keyring, Guard]:
@@ -227,6 +279,50 @@ async def test_keys_are_known_for_a_while_and_revoking_the_last_lets_nobody_in()
         await guard.caller(bearer)
     assert refusal.value.code == "key_unknown"
     assert await keyring.is_needed()
+
+
+class SometimesDown:
+    """Keys in a store that can't be read at times."""
+
+    def __init__(self, store: KeyStore) -> None:
+        self._store = store
+        self.down = False
+
+    async def key(self, hash: str) -> Key | None:
+        if self.down:
+            raise StoreError("down", trouble="unreachable")
+        return await self._store.key(hash)
+
+    async def keys(self, owner: str | None = None) -> tuple[Key, ...]:
+        return await self._store.keys(owner)
+
+    async def put_key(self, key: Key) -> None:
+        await self._store.put_key(key)
+
+    async def adopt(self, owner: str, of: str) -> Adopted:
+        return await self._store.adopt(owner, of)
+
+
+async def test_whether_somebody_may_stay_costs_no_requests_and_is_not_answered_by_a_store_that_is_down() -> None:
+    clock = ManualClock()
+    store = SometimesDown(await open_memory(MemoryDatabase(), address="", clock=clock, entropy=lambda n: b"0" * n))
+    key = Key(id="key_1", owner="ann", hash=hash_of("secret"), created_at=0.0, requests_per_minute=1)
+    await store.put_key(key)
+    guard = Guard(settings_of(store_url("memory", Path())).server, Keyring((), store, clock), clock)
+    bearer = scope(("authorization", "Bearer secret"))
+    caller = await guard.caller(bearer)
+    staying = asyncio.create_task(guard.until_unwelcome(bearer, caller))
+    for _ in range(20):
+        await clock.advance(KNOWN_S)
+    await guard.caller(bearer)
+    store.down = True
+    await store.put_key(replace(key, revoked_at=1.0))
+    for _ in range(5):
+        await clock.advance(KNOWN_S)
+    assert not staying.done()
+    store.down = False
+    await clock.advance(KNOWN_S)
+    assert (await staying).code == "key_unknown"
 
 
 async def test_guesses_do_not_fill_the_memory() -> None:

@@ -59,6 +59,25 @@ async def test_what_was_said_before_there_were_keys_is_adopted(tmp_path: Path) -
         assert (await server.get(f"/api/sessions/{session_id}", key="ann")).json["title"] == "Old"
 
 
+async def test_what_stays_where_it_is_when_it_is_adopted_is_named(tmp_path: Path) -> None:
+    url = store_url("sqlite", tmp_path)
+    async with served(settings_of(url, keys=TWO_OWNERS)) as server:
+        for id in ("old", "older"):
+            assert (await server.post("/api/sessions", {"id": id, "title": "Ann's"}, key="ann")).status == 201
+    async with served(settings_of(url)) as server:
+        for id, said in {
+            "new": (0, "1 conversation is ann's now.\n", ""),
+            "old": (0, "0 conversations are ann's now.\n", "1 stays local's, as ann has one of the same id: old\n"),
+            "older": (
+                0,
+                "0 conversations are ann's now.\n",
+                "2 stay local's, as ann has one of the same id: old, older\n",
+            ),
+        }.items():
+            await server.session(id=id)
+            assert await keys(url.reveal(), "adopt", "ann") == said
+
+
 @pytest.mark.parametrize(
     ("arguments", "url", "said"),
     [

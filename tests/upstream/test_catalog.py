@@ -235,6 +235,41 @@ async def test_among_several_one_has_to_be_named() -> None:
         await Catalog(settings(), Upstreams()).choose(None, 0)
 
 
+# ---------------------------------------------------------------- for whom not all are
+
+
+async def test_what_a_caller_may_not_ask_for_is_neither_meant_nor_named() -> None:
+    catalog, _ = three(model("fast"), default="fast")
+    assert await catalog.choose(None, 0, lambda name: name == "local/qwen3:8b") == "local/qwen3:8b"
+    assert await catalog.choose(None, 0, lambda name: name != "local/qwen3:8b") == "fast"
+    with pytest.raises(CallerError) as caught:
+        await catalog.choose(None, 0, lambda name: name.startswith("openai/"))
+    assert caught.value.message.endswith("There are: openai/gpt-5, openai/gpt-5-mini.")
+    with pytest.raises(CallerError) as caught:
+        await catalog.choose(None, 0, lambda name: name == "unheard")
+    assert caught.value.message.endswith("there is no `default_model`.")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "said"),
+    [
+        (("gpt-5x", "openai/gpt-5"), "There is no model 'gpt-5x'. Did you mean 'openai/gpt-5'?"),
+        (("gpt-5x", "fast"), "There is no model 'gpt-5x'. There are: fast."),
+        (("gpt-5x",), "There is no model 'gpt-5x'."),
+        (
+            ("gpt-5x", "dumb/gpt-5x"),
+            "There is no model 'gpt-5x'. 'dumb' does not list its models: if it has this one, ",
+        ),
+    ],
+)
+async def test_nor_is_it_suggested(allowed: tuple[str, ...], said: str) -> None:
+    catalog = Catalog(settings(model("fast"), openai=True, dumb=False), Upstreams(openai=OPENAI))
+    with pytest.raises(CallerError) as caught:
+        await catalog.resolve("gpt-5x", 0, allowed.__contains__)
+    message = caught.value.message
+    assert message.startswith(said) if said.endswith(" ") else message == said
+
+
 # ------------------------------------------------------------------------------- names
 
 

@@ -101,8 +101,12 @@ def adopt(
     file: ConfigOption = None,
 ) -> None:
     """Give an owner what was another's: conversations, runs, images."""
-    count = _with_store(file, lambda store: store.adopt(owner, of))
+    adopted = _with_store(file, lambda store: store.adopt(owner, of))
+    count, left = adopted.sessions, adopted.left
     typer.echo(f"{count} {'conversation is' if count == 1 else 'conversations are'} {owner}'s now.")
+    if left:
+        stay = "stays" if len(left) == 1 else "stay"
+        typer.echo(f"{len(left)} {stay} {of}'s, as {owner} has one of the same id: {', '.join(left)}", err=True)
 
 
 def _with_store(file: Path | None, work: "Callable[[Store], Awaitable[T]]") -> T:

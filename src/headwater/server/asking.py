@@ -84,14 +84,14 @@ def is_recorded(ask: Ask) -> bool:
 async def _model(services: Services, caller: Caller, asked: str | None) -> tuple[str, Model | None]:
     """The name that is meant, and who answers for it; None: an agent does."""
     upstreams = services.upstreams
-    name = asked or await upstreams.catalog.choose(asked, services.clock.now_s())
+    name = asked or await upstreams.catalog.choose(asked, services.clock.now_s(), caller.may_ask)
     if not caller.may_ask(name):
         raise CallerError(
             f"There is no model '{name}' for this key.", status=404, code="model_not_found", param="model"
         )
     if name in services.agents:
         return name, None
-    return name, await upstreams.model(name)
+    return name, await upstreams.model(name, caller.may_ask)
 
 
 def _asking_still(services: Services, ask: Ask, model: Model) -> MakeSource:

@@ -61,19 +61,16 @@ class Keyring:
         self._store = store
         self._clock = clock
         self._known: dict[str, _Known] = {}
+        self._needed = bool(configured)
         self._open_until_s = float("-inf")
 
     async def is_needed(self) -> bool:
         """Somebody has made a key, be it revoked by now: taking away the last one must not let everybody in."""
-        if self._configured:
-            return True
         now_s = self._clock.now_s()
-        if now_s < self._open_until_s:
-            return False
-        if await self._store.keys():
-            return True
-        self._open_until_s = now_s + KNOWN_S
-        return False
+        if not self._needed and now_s >= self._open_until_s:
+            self._needed = bool(await self._store.keys())
+            self._open_until_s = now_s + KNOWN_S
+        return self._needed
 
     async def caller(self, key: str) -> Caller | None:
         hash = hash_of(key)

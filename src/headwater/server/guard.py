@@ -1,8 +1,9 @@
 """Whom to let in: asked once a request, before anything of it is looked at. A function to call, no middleware.
 
 Without keys everybody who can reach the port is the owner of all. So then a request must come from this machine, call
-it by a name that no stranger's DNS can point at it, come from no page of another origin, and through no proxy. With
-keys a page of another origin is refused only where a browser would send the key by itself: with a cookie.
+it by a name that no stranger's DNS can point at it, come from no page of another origin, and through no proxy that
+shows itself. With keys a page of another origin is refused only where a browser would send the key by itself: with a
+cookie.
 """
 
 import ipaddress
@@ -17,9 +18,10 @@ from starlette.types import Scope as AsgiScope
 
 from headwater.clock import Clock
 from headwater.config.settings import ServerSettings
+from headwater.errors import StoreError
 from headwater.records import Scope
 from headwater.runs.service import Runs
-from headwater.server.callers import LOCAL, Caller, Keyring
+from headwater.server.callers import KNOWN_S, LOCAL, Caller, Keyring
 from headwater.server.http import header, headers_in
 from headwater.server.refusals import Refusal
 
@@ -31,11 +33,20 @@ _FORWARDING: Final = frozenset(
     {
         b"forwarded",
         b"via",
+        b"x-forwarded",
         b"x-forwarded-for",
         b"x-forwarded-host",
+        b"x-forwarded-port",
+        b"x-forwarded-prefix",
         b"x-forwarded-proto",
+        b"x-forwarded-server",
         b"x-real-ip",
+        b"x-client-ip",
+        b"x-cluster-client-ip",
+        b"x-original-host",
+        b"true-client-ip",
         b"cf-connecting-ip",
+        b"fly-client-ip",
     }
 )
 _HOW_TO_MAKE_A_KEY: Final = "Make a key (headwater keys create NAME), and send it with the request."
@@ -54,28 +65,39 @@ class Guard:
         self._hosts = tuple(host.lower() for host in settings.allowed_hosts)
         self._proxies = tuple(ipaddress.ip_network(proxy, strict=False) for proxy in settings.trusted_proxies)
 
-    async def caller(self, scope: AsgiScope, needs: Scope = "chat") -> Caller:
-        """Raises `Refusal`: 401, 403, 421, 429, 431."""
-        headers = self._headers(scope)
-        host = self._host(scope, headers)
-        if await self._keyring.is_needed():
-            caller = await self._by_key(headers, host)
-        else:
-            self._check_local(scope, headers, host)
-            self._check_origin(headers, host, self._origins)
-            caller = LOCAL
-        if needs not in caller.scopes:
-            raise Refusal(f"This key may not do that: it has no scope '{needs}'.", status=403, code="scope_needed")
+    async def caller(self, scope: AsgiScope, needs: tuple[Scope, ...] = ("chat",)) -> Caller:
+        """Any scope of `needs` is enough. Raises `Refusal`: 401, 403, 421, 429, 431."""
+        caller = await self._who(scope)
+        if not any(one in caller.scopes for one in needs):
+            lacking = " or ".join(f"'{one}'" for one in needs)
+            raise Refusal(f"This key may not do that: it has no scope {lacking}.", status=403, code="scope_needed")
         if caller.key_id is not None and caller.requests_per_minute is not None:
             self._count(caller.key_id, caller.requests_per_minute)
         return caller
+
+    async def until_unwelcome(self, scope: AsgiScope, caller: Caller) -> Refusal:
+        """Why they, who were let in, would not be any more: for what goes on long after it was asked for.
+
+        It is looked at now and then, and counts as no request.
+        """
+        while True:
+            await self._clock.sleep(KNOWN_S)
+            try:
+                now = await self._who(scope)
+            except Refusal as refusal:
+                return refusal
+            except StoreError:
+                # Nobody knows. Whoever has to use the store is told of it.
+                continue
+            if (now.owner, now.scopes) != (caller.owner, caller.scopes):
+                return _unauthorized("This key is not what it was.", "key_changed")
 
     async def visitor(self, scope: AsgiScope) -> None:
         """For what needs no key: whoever is let through the door may see it. Raises `Refusal`."""
         headers = self._headers(scope)
         host = self._host(scope, headers)
         if await self._keyring.is_needed():
-            self._check_host(host, self._hosts)
+            self._check_name(scope, host)
         else:
             self._check_local(scope, headers, host)
         if scope["method"] != "GET":
@@ -89,8 +111,17 @@ class Guard:
     async def caller_of(self, key: str) -> Caller | None:
         return await self._keyring.caller(key)
 
+    async def _who(self, scope: AsgiScope) -> Caller:
+        headers = self._headers(scope)
+        host = self._host(scope, headers)
+        if await self._keyring.is_needed():
+            self._check_name(scope, host)
+            return await self._by_key(headers, host)
+        self._check_local(scope, headers, host)
+        self._check_origin(headers, host, self._origins)
+        return LOCAL
+
     async def _by_key(self, headers: Headers, host: str) -> Caller:
-        self._check_host(host, self._hosts)
         key = _key_in(headers)
         if key is None:
             key = _cookie_in(headers)
@@ -112,16 +143,21 @@ class Guard:
         return headers_in(scope)
 
     def _check_local(self, scope: AsgiScope, headers: Headers, host: str) -> None:
-        if not _FORWARDING.isdisjoint(headers):
+        # Of a plain `proxy_pass` nginx's only mark is HTTP/1.0, which hardly a client speaks any more.
+        if scope["http_version"] == "1.0" or not _FORWARDING.isdisjoint(headers):
             message = "This server has no keys, and a proxy would open it to everybody."
             raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="proxy_without_keys")
-        client = scope.get("client")
-        if client is not None and not _is_loopback(client[0]):
+        if not _is_here(scope):
             message = "This server has no keys, and answers only to its own machine."
             raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="not_local")
         if not _names_loopback(host):
             # A name in a stranger's DNS may be pointed at this machine; it would still be in `Host`.
             self._check_host(host, self._hosts or ("localhost",))
+
+    def _check_name(self, scope: AsgiScope, host: str) -> None:
+        """With keys. Who is here may always use the names of loopback: no stranger's DNS can give those."""
+        if not (_names_loopback(host) and _is_here(scope)):
+            self._check_host(host, self._hosts)
 
     def _host(self, scope: AsgiScope, headers: Headers) -> str:
         """What the client has called us. A proxy that we trust may call us by another name than it was called."""
@@ -219,6 +255,12 @@ def _place_of(origin: str) -> str | None:
         return urlsplit(origin).netloc.lower() or None
     except ValueError:
         return None
+
+
+def _is_here(scope: AsgiScope) -> bool:
+    """At this machine. A Unix socket has no address."""
+    client = scope.get("client")
+    return client is None or _is_loopback(client[0])
 
 
 @lru_cache(maxsize=256)

@@ -28,6 +28,7 @@ from headwater.records import (
     Worker,
 )
 from headwater.store.results import (
+    Adopted,
     Batch,
     Busy,
     Changed,
@@ -193,8 +194,8 @@ class KeyStore(Protocol):
 
     async def keys(self, owner: str | None = None) -> tuple[Key, ...]: ...
 
-    async def adopt(self, owner: str, of: str) -> int:
-        """All that was `of`'s is `owner`'s now. How many sessions that were; one whose id `owner` has already stays."""
+    async def adopt(self, owner: str, of: str) -> Adopted:
+        """All that was `of`'s is `owner`'s now, but for sessions whose id `owner` has already, and what is in them."""
 
 
 class WorkerStore(Protocol):

@@ -210,6 +210,13 @@ class RunList(Struct, frozen=True):
     next: tuple[float, str] | None
 
 
+class Adopted(Struct, frozen=True):
+    sessions: int
+    """How many have another owner now."""
+    left: tuple[str, ...] = ()
+    """Those that have not: the new owner had one of that id before."""
+
+
 # --------------------------------------------------------------------- news
 
 

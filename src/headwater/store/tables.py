@@ -30,7 +30,7 @@ from headwater.records import (
     Worker,
 )
 from headwater.store.news import Hub, News
-from headwater.store.results import Batch, LogSlice, Page
+from headwater.store.results import Adopted, Batch, LogSlice, Page
 from headwater.store.writer import Troubles
 
 
@@ -104,7 +104,8 @@ class SessionTables(Protocol):
     async def delete_session(self, owner: str, session_id: str) -> None:
         """With its messages, notices and queue; its runs, too."""
 
-    async def rename_owner(self, owner: str, of: str) -> int: ...
+    async def rename_owner(self, owner: str, of: str) -> Adopted:
+        """They are not the same."""
 
     async def message(self, owner: str, session_id: str, message_id: str) -> SessionMessage | None: ...
 

@@ -17,6 +17,9 @@ from headwater.errors import CallerError
 from headwater.upstream import demo
 from headwater.upstream.listing import Fetch, Listings
 
+May = Callable[[str], bool]
+"""Whether whoever asks may ask for a name."""
+
 _CHOICES_SHOWN: Final = 20
 # Lists tell of everything that a provider has; a person who picks a model to talk to wants none of these.
 _NO_TALKERS: Final = re.compile(
@@ -24,6 +27,10 @@ _NO_TALKERS: Final = re.compile(
     r"|davinci-00|babbage-00",
     re.IGNORECASE,
 )
+
+
+def anything(name: str) -> bool:
+    return True
 
 
 class Resolved(Struct, frozen=True, kw_only=True):
@@ -87,21 +94,28 @@ class Catalog:
                 if not _NO_TALKERS.search(model.id):
                     yield Entry(f"{upstream}/{model.id}", model.owned_by or upstream, model.created, model.title)
 
-    async def choose(self, name: str | None, now_s: float) -> str:
-        """The name that is meant: the default, or the only one there is, where none was given (C73)."""
-        if name or self._default:
-            return name or str(self._default)
+    async def choose(self, name: str | None, now_s: float, may: May = anything) -> str:
+        """The name that is meant: the default, or the only one there is, where none was given (C73).
+
+        What they may not ask for is as if it were not there; but a name that was given is for the caller to refuse.
+        """
+        if name:
+            return name
+        if self._default and may(self._default):
+            return self._default
         await self._listings.refresh(now_s)
-        names = [entry.name for entry in self.entries()]
+        names = [entry.name for entry in self.entries() if may(entry.name)]
         # Demo models don't count: they are always there.
         own = [name for name in names if not name.startswith(f"{demo.NAME}/")]
         if len(own) == 1:
             return own[0]
         message = "Which model? The request names none, and there is no `default_model`."
-        raise CallerError(f"{message} There are: {_shown(own or names)}.", param="model")
+        raise CallerError(f"{message}{_shown(own or names)}", param="model")
 
-    async def resolve(self, name: str, now_s: float) -> Resolved:
+    async def resolve(self, name: str, now_s: float, may: May = anything) -> Resolved:
         """Raises `CallerError`: 404 for a name that nobody answers for, 400 for one that several do.
+
+        It suggests only what they `may` ask for.
 
         A list that is old, or whose upstream is down, holds up nobody who asks for what is on it.
         """
@@ -120,7 +134,7 @@ class Catalog:
                     resolved = self._with_fallbacks(resolved)
                 return resolved
             case []:
-                raise self._not_found(name)
+                raise self._not_found(name, may)
             case _:
                 choices = " or ".join(f"'{one.upstream}/{name}'" for one in found)
                 message = f"Several upstreams have a model '{name}'. Say which: {choices}."
@@ -186,8 +200,8 @@ class Catalog:
 
     # ------------------------------------------------------------------- refusing
 
-    def _not_found(self, name: str) -> CallerError:
-        names = [entry.name for entry in self.entries()]
+    def _not_found(self, name: str, may: May) -> CallerError:
+        names = [entry.name for entry in self.entries() if may(entry.name)]
         # Without its upstream, too, which is how one remembers it.
         known = {**{full.partition("/")[2]: full for full in names if "/" in full}, **{full: full for full in names}}
         near = list(dict.fromkeys(known[close] for close in get_close_matches(name, known, n=5)))[:3]
@@ -197,9 +211,9 @@ class Catalog:
         elif near:
             message += f" Did you mean {' or '.join(repr(close) for close in near)}?"
         else:
-            message += f" There are: {_shown(names)}."
+            message += _shown(names)
         for upstream in self._upstreams:
-            if upstream != demo.NAME and self._listings.untold(upstream):
+            if upstream != demo.NAME and self._listings.untold(upstream) and may(f"{upstream}/{name}"):
                 failure = self._listings[upstream].failure
                 why = f" could not list its models ({failure.rstrip('.')})" if failure else " does not list its models"
                 message += f" '{upstream}'{why}: if it has this one, ask for '{upstream}/{name}'."
@@ -211,5 +225,7 @@ def _fallbacks(resolved: Resolved) -> list[str]:
 
 
 def _shown(names: list[str]) -> str:
+    if not names:
+        return ""
     more = f" and {len(names) - _CHOICES_SHOWN} more" if len(names) > _CHOICES_SHOWN else ""
-    return ", ".join(names[:_CHOICES_SHOWN]) + more
+    return f" There are: {', '.join(names[:_CHOICES_SHOWN])}{more}."

@@ -12,7 +12,7 @@ from headwater.config.settings import Settings, UpstreamSettings
 from headwater.errors import UpstreamError
 from headwater.events import Failed
 from headwater.upstream import demo, faults
-from headwater.upstream.catalog import Catalog, Resolved
+from headwater.upstream.catalog import Catalog, May, Resolved, anything
 from headwater.upstream.endpoint import Endpoint
 from headwater.upstream.exchange import Opener
 from headwater.upstream.http import HttpOpener
@@ -59,12 +59,12 @@ class Upstreams:
         """Names that were asked for, and whom they lead to by the lists of models that were read last."""
         self.catalog = Catalog(settings, self._fetch, self._known.clear)
 
-    async def model(self, name: str | None) -> Model:
-        """Whoever answers for this name. Raises `CallerError`."""
-        chosen = name or await self.catalog.choose(name, self._clock.now_s())
+    async def model(self, name: str | None, may: May = anything) -> Model:
+        """Whoever answers for this name. Raises `CallerError`, which names only what they `may` ask for."""
+        chosen = name or await self.catalog.choose(name, self._clock.now_s(), may)
         known = self._known.get(chosen) or self._learn(chosen)
         if known is None:
-            known = self._making(await self.catalog.resolve(chosen, self._clock.now_s()))
+            known = self._making(await self.catalog.resolve(chosen, self._clock.now_s(), may))
         return known()
 
     def of(self, resolved: Resolved) -> Model:

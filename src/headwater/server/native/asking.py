@@ -109,13 +109,13 @@ async def new_run(call: Call, wish: Wish, session_id: str | None = None) -> Run:
     """A model that may be asked, and a run to ask it. Raises `CallerError`."""
     services = call.services
     name = wish.model or await _sessions_model(call, session_id)
-    catalog, now_s = services.upstreams.catalog, services.clock.now_s()
-    name = await catalog.choose(name, now_s)
-    if not call.caller.may_ask(name):
+    catalog, now_s, may_ask = services.upstreams.catalog, services.clock.now_s(), call.caller.may_ask
+    name = await catalog.choose(name, now_s, may_ask)
+    if not may_ask(name):
         raise Refusal(f"This key may not ask '{name}'.", status=403, code="model_not_allowed", param="model")
     agent = name if name in services.agents else None
     if agent is None:
-        await catalog.resolve(name, now_s)
+        await catalog.resolve(name, now_s, may_ask)
     return Run(
         id=services.make_id("run"),
         owner=call.owner,

@@ -91,8 +91,8 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """The type of the answer; a text is the media type of one that is no JSON."""
     status: int
     says: str
-    needs: Scope | None
-    """None: no key is needed."""
+    needs: tuple[Scope, ...] | None
+    """Any of these is enough. None: no key is needed."""
     also: tuple[int, ...]
     """Other answers than errors of the request itself."""
     once: bool
@@ -114,7 +114,7 @@ def endpoint(
     says: str,
     *,
     status: int = 200,
-    needs: Scope | None = "chat",
+    needs: tuple[Scope, ...] | None = ("chat",),
     also: tuple[int, ...] = (),
     once: bool = False,
     media_types: tuple[str, ...] = (),

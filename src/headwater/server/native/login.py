@@ -32,12 +32,13 @@ async def me(call: Call, query: Nothing) -> Reply:
 
 
 def _me(call: Call, caller: Caller) -> Me:
+    default = call.services.settings.server.default_model
     return Me(
         owner=caller.owner,
         scopes=caller.scopes,
         models=caller.models,
         key_id=caller.key_id,
-        default_model=call.services.settings.server.default_model,
+        default_model=default if default and caller.may_ask(default) else None,
     )
 
 

@@ -12,5 +12,5 @@ async def metrics(call: Call, query: Nothing) -> Reply:
 
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
-    endpoint("GET", "/metrics", metrics, Nothing, "text/plain", "How runs went, for Prometheus", needs="admin"),
+    endpoint("GET", "/metrics", metrics, Nothing, "text/plain", "How runs went, for Prometheus", needs=("admin",)),
 )

@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
+from functools import partial
 from typing import Final, assert_never
 
 from msgspec.structs import replace
 
 from headwater.errors import CallerError
 from headwater.events import ApprovalAsked, Stopped, decode_entry
-from headwater.records import Approval
+from headwater.records import Approval, Scope
 from headwater.runs.live import LiveRun
 from headwater.server.native.asking import (
     Wish,
@@ -18,7 +19,6 @@ from headwater.server.native.asking import (
     new_run,
     refused,
     request_of,
-    run_shape,
 )
 from headwater.server.native.endpoint import Call, Endpoint, Nothing, Reply, Stream, endpoint
 from headwater.server.native.pages import page_of, place_of
@@ -38,12 +38,14 @@ from headwater.server.native.shapes import (
     Stopping,
 )
 from headwater.server.native.snapshot import live_shape, snapshot, summary, time, unrecorded
-from headwater.server.native.streaming import EventStream, ManyRuns, OpenStreams, one_run
+from headwater.server.native.streaming import EventStream, ManyRuns, OpenStreams, Work, one_run
 from headwater.server.refusals import Refusal, not_found
 from headwater.store.results import KeyMismatch, Missing, Replayed, Start
 
 _RUNS: Final = 100
 """On one connection."""
+_ADMINS_TOO: Final[tuple[Scope, ...]] = ("chat", "admin")
+"""For what an administrator does with anybody's runs, also one who has none."""
 
 
 async def start(call: Call, body: RunIn) -> Reply:
@@ -129,22 +131,25 @@ async def go_on(call: Call, body: AgainIn) -> Reply:
 def following(streams: OpenStreams) -> tuple[Endpoint, ...]:
     """The two that stream."""
 
+    def stream(call: Call, work: Work) -> EventStream:
+        unwelcome = partial(call.guard.until_unwelcome, call.scope, call.caller)
+        return EventStream(streams, call.services.settings.server.heartbeat_s, work, unwelcome)
+
     async def events(call: Call, query: EventsQuery) -> Reply | Stream:
         run_id = call.part("run_id")
         after = _last_event_id(call, query.after)
-        if (no := await _gap(call, run_id, after)) is not None:
+        if (no := await _gap(call, call.any_owner, run_id, after)) is not None:
             return no
         if after >= 0:
             call.services.metrics.resumed("native")
-        server = call.services.settings.server
-        return EventStream(streams, server.heartbeat_s, one_run(call.services, call.owner, run_id, after))
+        return stream(call, one_run(call.services, call.any_owner, run_id, after))
 
     async def many(call: Call, query: ManyQuery) -> Reply | Stream:
         cursors = _cursors(call.headers.get("last-event-id") or query.runs)
         gone: dict[str, str] = {}
         for run_id, after in list(cursors.items()):
             try:
-                ended = await _gap(call, run_id, after) is not None
+                ended = await _gap(call, call.owner, run_id, after) is not None
             except CallerError as error:
                 gone[run_id] = error.code
             else:
@@ -153,8 +158,7 @@ def following(streams: OpenStreams) -> tuple[Endpoint, ...]:
             del cursors[run_id]
         if any(after >= 0 for after in cursors.values()):
             call.services.metrics.resumed("native")
-        heartbeat_s = call.services.settings.server.heartbeat_s
-        return EventStream(streams, heartbeat_s, ManyRuns(call.services, call.owner, cursors, gone).work)
+        return stream(call, ManyRuns(call.services, call.owner, cursors, gone).work)
 
     return (
         endpoint(
@@ -164,6 +168,7 @@ def following(streams: OpenStreams) -> tuple[Endpoint, ...]:
             EventsQuery,
             "text/event-stream",
             "Follow a run from a cursor: first what was, then what comes",
+            needs=_ADMINS_TOO,
             also=(204, 409, 410),
         ),
         endpoint(
@@ -187,18 +192,18 @@ def _last_event_id(call: Call, after: int) -> int:
     raise Refusal("Last-Event-ID is not one that came from here.", status=400, code="invalid_value")
 
 
-async def _gap(call: Call, run_id: str, after: int) -> Reply | None:
+async def _gap(call: Call, owner: str | None, run_id: str, after: int) -> Reply | None:
     """Why this run can't be followed from there: raises `Refusal`; or 204, if there is nothing more to come."""
-    if unrecorded(call.services, call.owner, run_id) is not None:
+    if unrecorded(call.services, owner, run_id) is not None:
         raise _not_recorded()
-    found = await call.services.store.read(call.owner, run_id, after, limit_bytes=1)
+    found = await call.services.store.read(owner, run_id, after, limit_bytes=1)
     if found is None:
         raise not_found("run")
     if not found.run.recorded:
         raise _not_recorded()
     if found.run.log_dropped or after > found.last_seq:
         why = "The log of this run is no longer kept." if found.run.log_dropped else "The log does not go so far."
-        shape = await run_shape(call, run_id)
+        shape = await _any_shape(call, run_id)
         raise Refusal(f"{why} `run` is what is known of it.", status=410, code="log_gone", facts={"run": shape})
     return Reply(status=204) if found.run.outcome is not None and after == found.last_seq else None
 
@@ -285,8 +290,10 @@ def _approval(approval: Approval) -> ApprovalShape:
 
 ENDPOINTS: Final = (
     endpoint("POST", "/api/runs", start, RunIn, RunShape, "Ask for a run", status=201, once=True, also=(403, 409, 422)),
-    endpoint("GET", "/api/runs", list_runs, RunsQuery, RunPage, "Runs, the newest first", also=(403,)),
-    endpoint("GET", "/api/runs/{run_id}", get, Nothing, RunShape, "A run, as far as it has come"),
+    endpoint(
+        "GET", "/api/runs", list_runs, RunsQuery, RunPage, "Runs, the newest first", needs=_ADMINS_TOO, also=(403,)
+    ),
+    endpoint("GET", "/api/runs/{run_id}", get, Nothing, RunShape, "A run, as far as it has come", needs=_ADMINS_TOO),
     endpoint(
         "POST",
         "/api/runs/{run_id}/stop",
@@ -294,6 +301,7 @@ ENDPOINTS: Final = (
         StopIn,
         Stopping,
         "Stop a run: 200 if its ending stands, 202 if its worker has not confirmed in time",
+        needs=_ADMINS_TOO,
         also=(202,),
     ),
     endpoint(
@@ -314,7 +322,7 @@ ENDPOINTS: Final = (
         ApprovalIn,
         ApprovalShape,
         "Say yes or no to a tool call that waits for it; the first answer stands",
-        needs="approve",
+        needs=("approve",),
         once=True,
         also=(409, 422),
     ),

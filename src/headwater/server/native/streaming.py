@@ -1,7 +1,8 @@
 """Server-sent events of the native API: one run, or many on one connection.
 
 Replay and live are the same code, the run's `Follower`. Entries go out in the form that they are stored in. A
-connection is a head, writers that take turns, a heartbeat for silence, and somebody who notices that the client left.
+connection is a head, writers that take turns, a heartbeat for silence, and two who notice that the client left, or is
+no longer to be let in.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from headwater.errors import StoreError
 from headwater.events import Entry, encode_entry, wire_name
 from headwater.runs.follow import ClosingError, Follower, GoneError, frame
 from headwater.runs.many import Came
+from headwater.server.refusals import Refusal
 from headwater.server.services import Services
 from headwater.store.results import Changed
 
@@ -27,6 +29,7 @@ _HEADERS: Final = [
     (b"x-content-type-options", b"nosniff"),
 ]
 Write = Callable[[bytes], Coroutine[Any, Any, None]]
+Work = Callable[[Write], Coroutine[Any, Any, None]]
 
 
 class OpenStreams:
@@ -50,12 +53,20 @@ class OpenStreams:
 
 
 class EventStream:
-    """`work` writes until there is no more."""
+    """`work` writes until there is no more, or until whoever reads it is `unwelcome`."""
 
-    def __init__(self, streams: OpenStreams, heartbeat_s: float, work: Callable[[Write], Coroutine[Any, Any, None]]):
+    def __init__(
+        self,
+        streams: OpenStreams,
+        heartbeat_s: float,
+        work: Work,
+        unwelcome: Callable[[], Coroutine[Any, Any, Refusal]],
+    ) -> None:
         self._streams = streams
         self._heartbeat_s = heartbeat_s
         self._work = work
+        self._unwelcome = unwelcome
+        self._parting = b""
         self._turn = asyncio.Lock()
         self._silent = True
 
@@ -66,7 +77,8 @@ class EventStream:
         await self._write(sse.comment("headwater"))
         work = asyncio.create_task(self._work(self._write))
         remove = self._streams.add(lambda: _cancel(work))
-        others = (asyncio.create_task(self._beat()), asyncio.create_task(_until_gone(receive, work)))
+        watching = (self._beat(), self._until_unwelcome(work), _until_gone(receive, work))
+        others = [asyncio.create_task(one) for one in watching]
         try:
             await asyncio.wait({work})
         finally:
@@ -76,7 +88,7 @@ class EventStream:
             await asyncio.gather(work, *others, return_exceptions=True)
         if not work.cancelled() and (error := work.exception()) is not None:
             raise error
-        await send({"type": "http.response.body", "body": b""})
+        await send({"type": "http.response.body", "body": self._parting})
 
     async def _write(self, body: bytes) -> None:
         async with self._turn:
@@ -90,6 +102,12 @@ class EventStream:
             if self._silent:
                 await self._write(sse.comment())
             self._silent = True
+
+    async def _until_unwelcome(self, work: asyncio.Task[None]) -> None:
+        """They are told what they will be told when they come back."""
+        refusal = await self._unwelcome()
+        self._parting = _note("trouble", {"code": refusal.code, "message": refusal.message})
+        work.cancel()
 
 
 def _cancel(work: asyncio.Task[None]) -> None:
@@ -106,7 +124,9 @@ async def _until_gone(receive: Receive, work: asyncio.Task[None]) -> None:
 # --------------------------------------------------------------------- one run
 
 
-def one_run(services: Services, owner: str, run_id: str, after: int) -> Callable[[Write], Coroutine[Any, Any, None]]:
+def one_run(services: Services, owner: str | None, run_id: str, after: int) -> Work:
+    """`owner` None: whosever it is."""
+
     async def work(write: Write) -> None:
         follower = services.runs.follower(owner, run_id, after)
         await _follow(follower, write, lambda entries: b"".join(map(frame, entries)))

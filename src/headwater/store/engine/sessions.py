@@ -5,7 +5,17 @@ from collections.abc import Callable, Sequence
 from headwater.records import Blob, Group, Key, QueueEntry, SearchHit, Session, SessionMessage, Transcript
 from headwater.store.base import Unwatch
 from headwater.store.engine.core import Core
-from headwater.store.results import Busy, Changed, GroupList, Missing, Page, SessionChange, SessionList, Started
+from headwater.store.results import (
+    Adopted,
+    Busy,
+    Changed,
+    GroupList,
+    Missing,
+    Page,
+    SessionChange,
+    SessionList,
+    Started,
+)
 from headwater.store.rules import sessions
 
 
@@ -99,5 +109,7 @@ class SessionEngine(Core):
         async with self._database.reading() as tables:
             return tuple(await tables.keys(owner))
 
-    async def adopt(self, owner: str, of: str) -> int:
+    async def adopt(self, owner: str, of: str) -> Adopted:
+        if owner == of:
+            return Adopted(0)
         return await self._write(lambda tx: tx.tables.rename_owner(owner, of))

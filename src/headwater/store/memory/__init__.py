@@ -17,7 +17,7 @@ from headwater.store.engine.core import fenced, lost, slice_of
 from headwater.store.memory.runs import Owned
 from headwater.store.memory.sessions import MemorySessions
 from headwater.store.news import Hub, News
-from headwater.store.results import Batch, LogSlice
+from headwater.store.results import Adopted, Batch, LogSlice
 from headwater.store.tables import Tables
 
 
@@ -53,11 +53,14 @@ class MemoryTables(MemorySessions):
         kept = {at: found for at, found in self._blobs.items() if at in shown or found[1] > unused_since}
         self._blobs = kept
 
-    async def rename_owner(self, owner: str, of: str) -> int:
-        for at, hash in list(self._blobs):
-            if at == of:
-                self._blobs[owner, hash] = self._blobs.pop((of, hash))
-        return await super().rename_owner(owner, of)
+    async def rename_owner(self, owner: str, of: str) -> Adopted:
+        adopted = await super().rename_owner(owner, of)
+        for hash in [hash for at, hash in self._blobs if at == of]:
+            self._blobs[owner, hash] = self._blobs[of, hash]
+            if not adopted.left:
+                # What stays may show any of them.
+                del self._blobs[of, hash]
+        return adopted
 
     async def key(self, hash: str) -> Key | None:
         return next((key for key in self._keys.values() if key.hash == hash), None)

@@ -16,7 +16,7 @@ from headwater.records import (
     Under,
 )
 from headwater.store.memory.runs import MemoryRuns, Owned
-from headwater.store.results import Page
+from headwater.store.results import Adopted, Page
 from headwater.store.words import has_words, snippet, text_of
 
 
@@ -114,7 +114,7 @@ class MemorySessions(MemoryRuns):
         ]
         return sorted(hits, key=lambda hit: hit.created_at, reverse=True)[:limit]
 
-    async def rename_owner(self, owner: str, of: str) -> int:
+    async def rename_owner(self, owner: str, of: str) -> Adopted:
         moved = [id for at, id in self._sessions if at == of and (owner, id) not in self._sessions]
         for id in moved:
             self._sessions[owner, id] = replace(self._sessions.pop((of, id)), owner=owner)
@@ -127,4 +127,4 @@ class MemorySessions(MemoryRuns):
             self._queue[entry.run.id] = replace(entry, run=self._runs[entry.run.id])
         for group in [group for group in self._groups.values() if group.owner == of]:
             self._groups[owner, group.id] = replace(self._groups.pop((of, group.id)), owner=owner)
-        return len(moved)
+        return Adopted(len(moved), tuple(sorted(id for at, id in self._sessions if at == of)))

@@ -18,7 +18,7 @@ from headwater.records import (
 )
 from headwater.store.postgres.runs import PostgresRuns
 from headwater.store.postgres.words import query_of
-from headwater.store.results import Page
+from headwater.store.results import Adopted, Page
 from headwater.store.rows import (
     QueuedBody,
     decode_group,
@@ -79,7 +79,7 @@ class PostgresSessions(PostgresRuns):
             await self.delete_run(run_id)
         await self._do("DELETE FROM headwater.session WHERE owner = %s AND id = %s", key)
 
-    async def rename_owner(self, owner: str, of: str) -> int:
+    async def rename_owner(self, owner: str, of: str) -> Adopted:
         sessions = await self._all(
             """SELECT n, record FROM headwater.session WHERE owner = %s
             AND id NOT IN (SELECT id FROM headwater.session WHERE owner = %s) ORDER BY id FOR UPDATE""",
@@ -98,7 +98,8 @@ class PostgresSessions(PostgresRuns):
             await self._do("UPDATE headwater.run SET owner = %s, record = %s WHERE n = %s", (owner, renamed, n))
         for (record,) in await self._all("DELETE FROM headwater.comparison WHERE owner = %s RETURNING record", (of,)):
             await self.put_group(replace(decode_group(record), owner=owner))
-        return len(sessions)
+        left = await self._all("SELECT id FROM headwater.session WHERE owner = %s ORDER BY id", (of,))
+        return Adopted(len(sessions), tuple(id for (id,) in left))
 
     # ------------------------------------------------------------- messages
 

@@ -7,6 +7,7 @@ from headwater.records import Blob, Key, Worker
 from headwater.store.postgres.arrays import texts
 from headwater.store.postgres.sessions import PostgresSessions
 from headwater.store.postgres.words import vector_of
+from headwater.store.results import Adopted
 from headwater.store.rows import decode_key, decode_message, decode_worker, encode
 from headwater.store.words import text_of
 
@@ -49,14 +50,17 @@ class PostgresTables(PostgresSessions):
             WHERE NOT EXISTS (SELECT 1 FROM headwater.blob_owner WHERE blob_owner.hash = blob.hash)"""
         )
 
-    async def rename_owner(self, owner: str, of: str) -> int:
+    async def rename_owner(self, owner: str, of: str) -> Adopted:
+        adopted = await super().rename_owner(owner, of)
         await self._do(
             """INSERT INTO headwater.blob_owner SELECT %s, hash, at FROM headwater.blob_owner WHERE owner = %s
             ON CONFLICT (owner, hash) DO UPDATE SET at = excluded.at""",
             (owner, of),
         )
-        await self._do("DELETE FROM headwater.blob_owner WHERE owner = %s", (of,))
-        return await super().rename_owner(owner, of)
+        if not adopted.left:
+            # What stays may show any of them.
+            await self._do("DELETE FROM headwater.blob_owner WHERE owner = %s", (of,))
+        return adopted
 
     async def key(self, hash: str) -> Key | None:
         row = await self._one("SELECT record FROM headwater.key WHERE hash = %s", (hash,))

@@ -15,7 +15,7 @@ from headwater.records import (
     SessionNotice,
     Under,
 )
-from headwater.store.results import Page
+from headwater.store.results import Adopted, Page
 from headwater.store.rows import (
     QueuedBody,
     decode_group,
@@ -79,7 +79,7 @@ class SqliteSessions(SqliteRuns):
             self._sql("INSERT INTO found (found, rowid, text) VALUES ('delete', ?, ?)", (n, text))
         self._sql("UPDATE indexed SET stale = stale OR ?", (bool(rows),))
 
-    async def rename_owner(self, owner: str, of: str) -> int:
+    async def rename_owner(self, owner: str, of: str) -> Adopted:
         whose = {"new": owner, "old": of}
         self._sql(
             f"""UPDATE session SET {_RENAMED}
@@ -93,8 +93,12 @@ class SqliteSessions(SqliteRuns):
             whose,
         )
         self._sql(f"UPDATE comparison SET {_RENAMED} WHERE owner = :old", whose)
-        self._sql("UPDATE OR REPLACE blob_owner SET owner = :new WHERE owner = :old", whose)
-        return int(moved)
+        left = tuple(id for (id,) in self._sql("SELECT id FROM session WHERE owner = :old ORDER BY id", whose))
+        self._sql("INSERT OR REPLACE INTO blob_owner SELECT :new, hash, at FROM blob_owner WHERE owner = :old", whose)
+        if not left:
+            # What stays may show any of them.
+            self._sql("DELETE FROM blob_owner WHERE owner = :old", whose)
+        return Adopted(int(moved), left)
 
     # ------------------------------------------------------------- messages
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from headwater.conversation import Parameters
 from headwater.records import Blob, Group, Key, SessionNotice, SessionParameters, path_to
-from headwater.store.results import Busy, Changed, GroupList, Missing, Page, Queued, SessionChange, Start
+from headwater.store.results import Adopted, Busy, Changed, GroupList, Missing, Page, Queued, SessionChange, Start
 from headwater.testing.store_suite.making import (
     OWNER,
     Backend,
@@ -324,14 +324,18 @@ class KeysTests:
         blob = a_blob(b"picture")
         await store.put_blob("local", blob)
         await store.put_blob("bob", blob)
+        drawn = a_blob(b"drawn")
+        await store.put_blob("local", drawn)
         pane = a_session(owner="local")
         await store.create_group(Group(id="grp_1", owner="local", created_at=1.0, session_ids=(pane.id,)), (pane,))
         first = await started(store, session_id="s", owner="local", messages=(said("rivers"),))
         await store.start(Start(run=a_run(session_id="s", owner="local"), multitask="queue"))
-        clash = await started(store, session_id="t", owner="local")
+        shown = replace(said("and this"), blobs=(drawn.hash,))
+        clash = await started(store, session_id="t", owner="local", messages=(shown,))
         await started(store, session_id="t")
         alone = await started(store, owner="local")
-        assert await store.adopt(OWNER, of="local") == 2
+        # One whose id its new owner has already is another one, and stays with all that it shows.
+        assert await store.adopt(OWNER, of="local") == Adopted(2, left=("t",))
         transcript = await store.transcript(OWNER, "s")
         assert transcript is not None
         assert transcript.active is not None
@@ -342,3 +346,15 @@ class KeysTests:
         assert (await store.group(OWNER, "grp_1"), await store.blob(OWNER, blob.hash)) != (None, None)
         assert await store.run(OWNER, alone.run.id) is not None
         assert await store.run("local", clash.run.id) == clash.run
+        assert (await store.blob("local", drawn.hash), await store.blob(OWNER, drawn.hash)) == (drawn, drawn)
+
+    async def test_all_that_was_somebodys_is_nobodys_but_the_new_owners(self, backend: Backend) -> None:
+        store = await backend.worker()
+        blob = a_blob(b"picture")
+        await store.put_blob("local", blob)
+        await started(store, session_id="s", owner="local")
+        assert await store.adopt("local", of="local") == Adopted(0)
+        assert await store.blob("local", blob.hash) == blob
+        assert await store.adopt(OWNER, of="local") == Adopted(1)
+        assert (await store.blob("local", blob.hash), await store.blob(OWNER, blob.hash)) == (None, blob)
+        assert await store.adopt(OWNER, of="local") == Adopted(0)
