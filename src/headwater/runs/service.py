@@ -33,6 +33,7 @@ _LOOK_S: Final = 1.0
 _TIDY_S: Final = 3600.0
 
 T = TypeVar("T")
+Why = Literal["user", "disconnect", "replaced"]
 
 
 class Runs:
@@ -237,7 +238,7 @@ class Runs:
         self,
         owner: str | None,
         run_id: str,
-        reason: Literal["user", "disconnect", "replaced"] = "user",
+        reason: Why = "user",
         wait_s: float = 5.0,
     ) -> StopAnswer | None:
         """None: there is no such run. Kept before it is acted on; asking again changes nothing (C47, C48)."""
@@ -264,19 +265,17 @@ class Runs:
         caused = ours and isinstance(run.outcome, Stopped)
         return StopAnswer(run, caused, upstream_closed(run, stands.run, live))
 
-    def stop_soon(self, owner: str, run_id: str, reason: Literal["user", "disconnect", "replaced"]) -> None:
+    def stop_soon(self, owner: str, run_id: str, reason: Why) -> None:
         """For somebody who does not wait for it."""
         self._spawn(self._safely(lambda: self.stop(owner, run_id, reason, wait_s=0.0)))
 
-    async def _stop_unrecorded(
-        self, live: LiveRun, reason: Literal["user", "disconnect", "replaced"], wait_s: float
-    ) -> StopAnswer:
+    async def _stop_unrecorded(self, live: LiveRun, reason: Why, wait_s: float) -> StopAnswer:
         first = live.stop(Stopped(reason))
         await asyncio.wait({live.over}, timeout=wait_s)
         over = live.run.outcome is not None
         return StopAnswer(live.run, first and isinstance(live.run.outcome, Stopped), over and live.upstream_closed)
 
-    async def _stop(self, run: Run, reason: Literal["user", "disconnect", "replaced"]) -> None:
+    async def _stop(self, run: Run, reason: Why) -> None:
         live = self._live.get(run.id)
         if live is not None:
             live.stop(Stopped(reason))
