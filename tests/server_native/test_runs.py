@@ -20,7 +20,7 @@ from headwater.records import Run
 from headwater.runs.live import MakeSource
 from headwater.source import Ended, Sink, Source, Suspended, emit
 from headwater.store.results import Start, Started
-from tests.server_native.serving import Served, until
+from tests.server_native.serving import Served
 
 pytestmark = pytest.mark.anyio
 
@@ -191,6 +191,9 @@ async def test_an_unrecorded_run_is_seen_and_stopped_but_not_followed(server: Se
     live = services.runs.start_unrecorded(run, _asking(server))
     shown = (await server.get(f"/api/runs/{run.id}")).json
     assert (shown["recorded"], shown["status"]) == (False, "running")
+    running = (await server.get("/api/runs?status=running")).json
+    assert [one["id"] for one in running["runs"]] == [run.id]
+    assert (await server.get("/api/runs?status=completed")).json["runs"] == []
     following = await server.get(f"/api/runs/{run.id}/events")
     assert (following.status, following.code) == (409, "run_not_recorded")
     answer = await server.post(f"/api/runs/{run.id}/stop")
@@ -198,8 +201,13 @@ async def test_an_unrecorded_run_is_seen_and_stopped_but_not_followed(server: Se
     assert answer.json["run"]["status"] == "stopped"
     assert (answer.json["caused_by_this_call"], answer.json["upstream_closed"]) == (True, True)
     await live.over
-    # Its row is written behind.
-    await until(lambda: server.get(f"/api/runs/{run.id}"), lambda answer: answer.status == 200)
+    # Its row is written behind; it is there all the same, and has been stopped.
+    for _ in range(10):
+        assert (await server.get(f"/api/runs/{run.id}")).status == 200
+        again = await server.post(f"/api/runs/{run.id}/stop")
+        assert (again.status, again.json["caused_by_this_call"]) == (200, False)
+        [listed] = (await server.get("/api/runs")).json["runs"]
+        assert (listed["id"], listed["status"]) == (run.id, "stopped")
     assert (await server.get(f"/api/runs/{run.id}/events")).code == "run_not_recorded"
 
 

@@ -40,7 +40,7 @@ from headwater.server.native.shapes import (
 from headwater.server.native.snapshot import live_shape, snapshot, summary, time, unrecorded
 from headwater.server.native.streaming import EventStream, ManyRuns, OpenStreams, one_run
 from headwater.server.refusals import Refusal, not_found
-from headwater.store.results import KeyMismatch, Missing, Replayed, Start
+from headwater.store.results import KeyMismatch, Missing, Replayed, RunQuestion, Start
 
 _RUNS: Final = 100
 """On one connection."""
@@ -64,13 +64,13 @@ async def start(call: Call, body: RunIn) -> Reply:
 async def list_runs(call: Call, query: RunsQuery) -> Reply:
     if query.all and not call.caller.is_admin:
         raise Refusal("Only a key with the scope 'admin' sees everybody's.", status=403, code="scope_needed")
-    found = await call.services.store.runs(
-        None if query.all else call.owner,
-        session_id=query.session_id,
-        status=query.status,
-        page=page_of(query.limit, query.before),
-    )
-    return Reply(RunPage(runs=tuple(map(summary, found.runs)), next=place_of(found.next)))
+    owner, page = None if query.all else call.owner, page_of(query.limit, query.before)
+    # First these: one that ends meanwhile is found in the store.
+    live = call.services.runs.unrecorded()
+    found = await call.services.store.runs(owner, session_id=query.session_id, status=query.status, page=page)
+    question = RunQuestion(owner, query.session_id, query.status, page)
+    shown = question.answer(question.of([*live, *found.runs]))
+    return Reply(RunPage(runs=tuple(map(summary, shown.runs)), next=place_of(shown.next)))
 
 
 async def get(call: Call, query: Nothing) -> Reply:
