@@ -5,13 +5,21 @@ when, is in `store`. Times (`…_at`) are seconds since 1970. Whatever belongs t
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 
 from headwater.conversation import Message, Parameters, Request
 from headwater.events import Outcome, Usage
 from headwater.lifecycle import RunState
+
+NAME_PATTERN: Final = "^[^\\x00]*$"
+"""Of whatever is looked up by its name. Postgres keeps no text with a null character: so nothing is called that."""
+
+
+def can_name(text: str) -> bool:
+    return "\0" not in text
+
 
 # --------------------------------------------------------------------- runs
 
