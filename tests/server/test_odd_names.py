@@ -3,7 +3,9 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import msgspec
 import pytest
 
 from headwater.server.native.api import table
@@ -113,3 +115,53 @@ async def test_what_is_said_may_have_one(house: House) -> None:
     hits = (await house.http.get(f"/api/sessions/search?q=walrus{NUL}tusk")).json()["hits"]
     assert "t" in {hit["session_id"] for hit in hits}
     assert (await house.http.get(f"/api/sessions/search?q={NUL}")).json()["hits"] == []
+
+
+async def ask(house: House, method: str, path: str, body: Any = b"") -> tuple[int, Any]:
+    """As it is written: a client's library may take `..` for a way up."""
+    line = await house.line()
+    line.ask(path, body, "content-type: application/json", "connection: close", method=method)
+    head, _, said = (await line.rest()).partition(b"\r\n\r\n")
+    is_json = b"application/json" in head and said
+    return int(head.split(b" ")[1]), msgspec.json.decode(said) if is_json else said
+
+
+@pytest.mark.parametrize("name", ["a/b", "a/messages", "/", "search", "ü ?#%", "%2F", ".", "..", "😀"])
+async def test_a_session_that_a_client_has_named_is_reached(name: str) -> None:
+    async with open_house() as house:
+        assert (await house.post("chat", "demo/echo", session_id=name)).status_code == 200
+        one = f"/api/sessions/{quote(name, safe='')}"
+        status, session = await ask(house, "GET", one)
+        assert (status, session["id"]) == (200, name)
+        status, session = await ask(house, "PATCH", one, {"title": "Mine"})
+        assert (status, session["title"]) == (200, "Mine")
+        status, said = await ask(house, "GET", f"{one}/messages")
+        assert (status, [item["content"] for item in said["items"]]) == (200, ["Hi", "Hi"])
+        status, asked = await ask(house, "POST", f"{one}/messages", {"content": "Ho", "model": "demo/echo"})
+        assert status == 201
+        message_id = asked["message"]["id"]
+        await house.services.runs.wait(None, asked["run"]["id"])
+        status, asked = await ask(house, "POST", f"{one}/messages/{message_id}/regenerate", {"model": "demo/echo"})
+        assert status == 201
+        await house.services.runs.wait(None, asked["run"]["id"])
+        edit = {"content": "He", "model": "demo/echo"}
+        status, asked = await ask(house, "PUT", f"{one}/messages/{message_id}", edit)
+        assert status == 201
+        await house.services.runs.wait(None, asked["run"]["id"])
+        status, forked = await ask(house, "POST", f"{one}/fork", {"message_id": message_id})
+        assert (status, forked["forked_from"]) == (201, name)
+        for rest in ("/export", "/export?format=json", "/queue"):
+            assert (await ask(house, "GET", one + rest))[0] == 200
+        assert (await ask(house, "PATCH", f"{one}/queue", {"resume": True}))[0] == 200
+        assert (await ask(house, "DELETE", f"{one}/queue"))[0] == 204
+        assert (await ask(house, "GET", f"/api/runs?session_id={quote(name, safe='')}"))[1]["runs"] != []
+        assert (await ask(house, "GET", "/api/sessions/search?q=Hi"))[1]["hits"] != []
+        assert (await ask(house, "DELETE", one))[0] == 204
+        status, refused = await ask(house, "GET", one)
+        assert (status, refused["error"]["message"]) == (404, "There is no such session.")
+
+
+async def test_a_slash_in_a_name_is_part_of_no_other_path(house: House) -> None:
+    assert (await ask(house, "GET", "/api/nothing%2Fhere"))[0] == 404
+    status, refused = await ask(house, "GET", "/api/runs/x%2Fevents")
+    assert (status, refused["error"]["message"]) == (404, "There is no such run.")
