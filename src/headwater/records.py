@@ -94,11 +94,17 @@ class Approval(Struct, frozen=True, kw_only=True, omit_defaults=True):
     remember: Literal["session"] | None = None
 
 
+KEYS_S: Final = 86_400.0
+"""How long an idempotency key is remembered, unless the settings say otherwise."""
+
+
 class IdempotencyKey(Struct, frozen=True):
     """What a client sent to be able to ask again: the key, and a digest of the body that it came with."""
 
     key: str
     digest: str
+    keep_s: float = KEYS_S
+    """For so long it means what it meant first."""
 
 
 class Reservation(Struct, frozen=True):

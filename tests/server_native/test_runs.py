@@ -1,8 +1,10 @@
 """Runs by the native API: asked for, looked at, stopped, gone on with; asked for twice, and made once."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from headwater.conversation import Request, Text, User
 from headwater.events import (
@@ -20,7 +22,7 @@ from headwater.records import Run
 from headwater.runs.live import MakeSource
 from headwater.source import Ended, Sink, Source, Suspended, emit
 from headwater.store.results import Start, Started
-from tests.server_native.serving import Served
+from tests.server_native.serving import Served, served, settings_of, store_url
 
 pytestmark = pytest.mark.anyio
 
@@ -312,6 +314,18 @@ async def test_a_message_that_is_sent_again_is_said_once(server: Served) -> None
     assert again.json["message"] == first.json["message"]
     assert again.json["run"]["status"] == "queued"
     assert len((await server.get(f"/api/sessions/{session_id}/queue")).json["items"]) == 1
+
+
+async def test_a_key_is_kept_for_as_long_as_the_settings_say(tmp_path: Path) -> None:
+    settings = settings_of(store_url("memory", tmp_path))
+    body, key = {"model": "fast", "input": "Hello"}, {"idempotency-key": "k"}
+    for hours, runs in ((24.0, 1), (0.0, 2)):
+        kept = replace(settings, store=replace(settings.store, keep_idempotency_hours=hours))
+        async with served(kept) as server:
+            answers = [await server.post("/api/runs", body, headers=key) for _ in range(2)]
+            assert len({answer.json["id"] for answer in answers}) == runs
+            # And so it is when the server tidies up.
+            assert server.services.runs._patience.keep_keys_s == hours * 3600
 
 
 async def test_a_key_that_is_none_is_refused(server: Served) -> None:

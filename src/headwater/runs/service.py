@@ -390,7 +390,7 @@ class Runs:
         await self._every(_TIDY_S, self._tidy)
 
     async def _tidy(self) -> None:
-        while await self._store.tidy(self._patience.keep_logs_s):
+        while await self._store.tidy(self._patience.keep_logs_s, self._patience.keep_keys_s):
             pass
 
     def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

@@ -74,7 +74,7 @@ class Call(Struct, frozen=True, kw_only=True):
             message = f"Idempotency-Key must have between 1 and {_KEY_CHARS} characters."
             raise Refusal(message, status=400, code="invalid_value", param="Idempotency-Key")
         said = f"{self.scope['method']} {self.scope['path']}\n".encode() + self.body
-        return IdempotencyKey(f"{key}{part}", hashlib.sha256(said).hexdigest())
+        return IdempotencyKey(f"{key}{part}", hashlib.sha256(said).hexdigest(), self.services.keep_keys_s)
 
 
 Handler = Callable[[Call, Any], Awaitable[Reply | Stream]]
