@@ -71,6 +71,8 @@ async def test_messages_may_be_a_whole_history(server: Served) -> None:
         ({"model": "fast", "input": "  "}, 400, "invalid_value"),
         ({"model": "demo/nobody", "input": "a"}, 404, "model_not_found"),
         ({"input": "a"}, 400, "invalid_value"),
+        ({"agent": "fast", "input": "a"}, 404, "agent_not_found"),
+        ({"agent": "demo/agent", "model": "demo/agent", "input": "a"}, 400, "invalid_value"),
         ({"model": "fast", "input": "a", "sesion_id": "x"}, 400, "unknown_parameter"),
         ({"model": "fast", "input": "a", "session_id": "x"}, 404, "not_found"),
         ({"model": "fast", "messages": [{"role": "system", "parts": [{"type": "image", "url": "https://x/"}]}]}, 400, "invalid_value"),
@@ -85,6 +87,14 @@ async def test_what_can_not_be_asked_is_refused_and_leaves_nothing(
     assert (answer.status, answer.code) == (status, code)
     assert (await server.get("/api/runs")).json["runs"] == []
     assert [asked for asked in server.simulator.requests if asked.method == "POST"] == []
+
+
+async def test_an_agent_may_be_called_one(server: Served) -> None:
+    answer = await server.post("/api/runs", {"agent": "demo/agent", "input": "Hello"})
+    assert (answer.status, answer.json["model"]) == (201, "demo/agent")
+    run = await server.services.store.run("local", answer.json["id"])
+    assert run is not None
+    assert run.agent == "demo/agent"
 
 
 async def test_a_field_that_is_nearly_right_is_named(server: Served) -> None:

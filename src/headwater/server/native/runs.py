@@ -50,7 +50,7 @@ async def start(call: Call, body: RunIn) -> Reply:
     if (body.input is None) == (not body.messages):
         raise Refusal("A run takes either `messages` or `input`.", status=400, code="invalid_value", param="input")
     given = body.messages or (MessageIn(content=body.input or ""),)
-    wish = Wish(model=body.model, on_disconnect=body.on_disconnect, multitask=body.multitask)
+    wish = Wish(model=_asked_of(call, body), on_disconnect=body.on_disconnect, multitask=body.multitask)
     run = await new_run(call, wish, body.session_id)
     run = replace(run, on_cut=body.on_cut)
     said = await messages_of(call, given, inline=body.session_id is None)
@@ -59,6 +59,16 @@ async def start(call: Call, body: RunIn) -> Reply:
     ask = Start(run=run, request=request) if body.session_id is None else call.services.sessions.said(run, request)
     begun = await begin(call, ask, body.multitask)
     return replace(begun, value=begun.value.run)
+
+
+def _asked_of(call: Call, body: RunIn) -> str | None:
+    if body.agent is None:
+        return body.model
+    if body.model is not None:
+        raise Refusal("A run takes either `model` or `agent`.", status=400, code="invalid_value", param="agent")
+    if body.agent not in call.services.agents:
+        raise Refusal(f"There is no agent '{body.agent}'.", status=404, code="agent_not_found", param="agent")
+    return body.agent
 
 
 async def list_runs(call: Call, query: RunsQuery) -> Reply:

@@ -75,9 +75,10 @@ class SessionParametersShape(ParametersShape, frozen=True, kw_only=True):
 
 
 class RunIn(Taken, frozen=True, kw_only=True):
-    """`input` is short for one message of yours."""
+    """`input` is short for one message of yours; `agent` is a `model` that has to be one."""
 
     model: ModelName | None = None
+    agent: ModelName | None = None
     messages: Annotated[tuple[MessageIn, ...], Meta(max_length=10_000)] = ()
     input: Content | None = None
     parameters: ParametersShape = ParametersShape()
