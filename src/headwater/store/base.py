@@ -162,7 +162,10 @@ class SessionStore(Protocol):
     async def resume_queue(self, owner: str, session_id: str) -> Started | Missing | None:
         """A paused queue goes on. The first of it, if its turn has come: running, and this worker's."""
 
-    async def create_group(self, group: Group, sessions: tuple[Session, ...]) -> None: ...
+    async def create_group(
+        self, group: Group, sessions: tuple[Session, ...], key: IdempotencyKey | None = None
+    ) -> Replayed | KeyMismatch | None:
+        """With its panes and its idempotency key: all or nothing."""
 
     async def group(self, owner: str, group_id: str) -> Group | None: ...
 
