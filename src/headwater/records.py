@@ -5,13 +5,21 @@ when, is in `store`. Times (`…_at`) are seconds since 1970. Whatever belongs t
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct, field
 
 from headwater.conversation import Message, Parameters, Request
 from headwater.events import Outcome, Usage
 from headwater.lifecycle import RunState
+
+NAME_PATTERN: Final = "^[^\\x00]*$"
+"""Of whatever is looked up by its name. Postgres keeps no text with a null character: so nothing is called that."""
+
+
+def can_name(text: str) -> bool:
+    return "\0" not in text
+
 
 # --------------------------------------------------------------------- runs
 
@@ -86,11 +94,17 @@ class Approval(Struct, frozen=True, kw_only=True, omit_defaults=True):
     remember: Literal["session"] | None = None
 
 
+KEYS_S: Final = 86_400.0
+"""How long an idempotency key is remembered, unless the settings say otherwise."""
+
+
 class IdempotencyKey(Struct, frozen=True):
     """What a client sent to be able to ask again: the key, and a digest of the body that it came with."""
 
     key: str
     digest: str
+    keep_s: float = KEYS_S
+    """For so long it means what it meant first."""
 
 
 class Reservation(Struct, frozen=True):

@@ -47,14 +47,22 @@ async def test_an_unrecorded_stream_notices_nothing(house: House) -> None:
     refuse_writes(house, False)
 
 
-async def test_nothing_that_is_to_be_kept_is_begun(house: House) -> None:
+async def test_nothing_that_is_to_be_kept_is_begun(
+    house: House, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     refuse_writes(house, True)
     for dialect in DIALECTS:
         answer = await house.post(dialect, "chat/sim/tokens-3", session_id="s")
         assert answer.status_code == 503
         assert answer.headers["retry-after"]
+        # What kind of trouble it is, and not where the store is: that is for the server's log.
+        assert "The store: read_only." in answer.text
+        assert str(tmp_path) not in answer.text
     assert house.simulator.requests == []
-    assert (await house.http.get("/readyz")).status_code == 503
+    ready = await house.http.get("/readyz")
+    assert (ready.status_code, ready.text) == (503, "the store: read_only\n")
+    told = [record.getMessage() for record in caplog.records if record.name == "headwater.server"]
+    assert len([message for message in told if str(tmp_path) in message]) == 4
     refuse_writes(house, False)
     assert (await house.http.get("/readyz")).status_code == 200
 

@@ -228,6 +228,8 @@ async def test_many_runs_come_on_one_connection_each_event_with_its_run(server: 
             if frame.event == "changed":
                 continue
             said = msgspec.json.decode(frame.data)
+            # Once: of two, each reader of JSON believes another.
+            assert frame.data.count(b'"run_id":') == 1
             read[said["run_id"]].append(said["seq"])
             ends += frame.event == "run.completed"
             # The id says where both stand.

@@ -130,6 +130,9 @@ async def test_a_comparison_that_is_asked_for_twice_is_made_once(server: Served)
     other = await server.post("/api/groups", body | {"content": "Bye"}, headers=key)
     assert (other.status, other.code) == (422, "idempotency_key_reused")
     assert len((await server.get("/api/runs")).json["runs"]) == 2
+    # The key is the comparison's, and nothing else is asked for with it.
+    elsewhere = await server.post("/api/runs", {"model": "fast", "input": "Hello"}, headers=key)
+    assert (elsewhere.status, elsewhere.code) == (422, "idempotency_key_reused")
     unknown = await server.post("/api/groups", body | {"models": ["fast", "demo/none"]})
     assert unknown.status == 404
     assert len((await server.get("/api/runs")).json["runs"]) == 2
@@ -177,3 +180,28 @@ async def test_many_comparisons_at_once_disturb_nobody(server: Served) -> None:
     for group in groups:
         for pane in group["panes"]:
             assert (await server.ended(pane["run"]["id"]))["status"] == "completed"
+
+
+async def test_what_was_said_to_all_has_its_key(server: Served) -> None:
+    group = await compare(server, "fast", "fast")
+    for pane in group["panes"]:
+        await server.ended(pane["run"]["id"])
+    path, key = f"/api/groups/{group['id']}/messages", {"idempotency-key": "m"}
+    first = await server.post(path, {"content": "x"}, headers=key)
+    again = await server.post(path, {"content": "x"}, headers=key)
+    assert (again.status, again.headers["idempotency-replayed"]) == (201, "true")
+    assert [pane["run"]["id"] for pane in again.json["panes"]] == [pane["run"]["id"] for pane in first.json["panes"]]
+    elsewhere = await server.post("/api/runs", {"model": "fast", "input": "Hello"}, headers=key)
+    assert (elsewhere.status, elsewhere.code) == (422, "idempotency_key_reused")
+
+
+async def test_a_comparison_that_was_deleted_is_not_made_again_by_its_key(server: Served) -> None:
+    body, key = {"models": ["fast", "fast"], "content": "Hello"}, {"idempotency-key": "d"}
+    group = (await server.post("/api/groups", body, headers=key)).json
+    for pane in group["panes"]:
+        await server.ended(pane["run"]["id"])
+    assert (await server.ask("DELETE", f"/api/groups/{group['id']}")).status == 204
+    again = await server.post("/api/groups", body, headers=key)
+    assert (again.status, again.code) == (404, "not_found")
+    assert "was deleted" in again.error["message"]
+    assert (await server.get("/api/groups")).json["groups"] == []

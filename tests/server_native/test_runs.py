@@ -1,8 +1,10 @@
 """Runs by the native API: asked for, looked at, stopped, gone on with; asked for twice, and made once."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from headwater.conversation import Request, Text, User
 from headwater.events import (
@@ -20,7 +22,7 @@ from headwater.records import Run
 from headwater.runs.habits import MakeSource
 from headwater.source import Ended, Sink, Source, Suspended, emit
 from headwater.store.results import Start, Started
-from tests.server_native.serving import Served, until
+from tests.server_native.serving import Served, served, settings_of, store_url
 
 pytestmark = pytest.mark.anyio
 
@@ -69,6 +71,8 @@ async def test_messages_may_be_a_whole_history(server: Served) -> None:
         ({"model": "fast", "input": "  "}, 400, "invalid_value"),
         ({"model": "demo/nobody", "input": "a"}, 404, "model_not_found"),
         ({"input": "a"}, 400, "invalid_value"),
+        ({"agent": "fast", "input": "a"}, 404, "agent_not_found"),
+        ({"agent": "demo/agent", "model": "demo/agent", "input": "a"}, 400, "invalid_value"),
         ({"model": "fast", "input": "a", "sesion_id": "x"}, 400, "unknown_parameter"),
         ({"model": "fast", "input": "a", "session_id": "x"}, 404, "not_found"),
         ({"model": "fast", "messages": [{"role": "system", "parts": [{"type": "image", "url": "https://x/"}]}]}, 400, "invalid_value"),
@@ -83,6 +87,14 @@ async def test_what_can_not_be_asked_is_refused_and_leaves_nothing(
     assert (answer.status, answer.code) == (status, code)
     assert (await server.get("/api/runs")).json["runs"] == []
     assert [asked for asked in server.simulator.requests if asked.method == "POST"] == []
+
+
+async def test_an_agent_may_be_called_one(server: Served) -> None:
+    answer = await server.post("/api/runs", {"agent": "demo/agent", "input": "Hello"})
+    assert (answer.status, answer.json["model"]) == (201, "demo/agent")
+    run = await server.services.store.run("local", answer.json["id"])
+    assert run is not None
+    assert run.agent == "demo/agent"
 
 
 async def test_a_field_that_is_nearly_right_is_named(server: Served) -> None:
@@ -191,6 +203,9 @@ async def test_an_unrecorded_run_is_seen_and_stopped_but_not_followed(server: Se
     live = services.runs.start_unrecorded(run, _asking(server))
     shown = (await server.get(f"/api/runs/{run.id}")).json
     assert (shown["recorded"], shown["status"]) == (False, "running")
+    running = (await server.get("/api/runs?status=running")).json
+    assert [one["id"] for one in running["runs"]] == [run.id]
+    assert (await server.get("/api/runs?status=completed")).json["runs"] == []
     following = await server.get(f"/api/runs/{run.id}/events")
     assert (following.status, following.code) == (409, "run_not_recorded")
     answer = await server.post(f"/api/runs/{run.id}/stop")
@@ -198,8 +213,13 @@ async def test_an_unrecorded_run_is_seen_and_stopped_but_not_followed(server: Se
     assert answer.json["run"]["status"] == "stopped"
     assert (answer.json["caused_by_this_call"], answer.json["upstream_closed"]) == (True, True)
     await live.over
-    # Its row is written behind.
-    await until(lambda: server.get(f"/api/runs/{run.id}"), lambda answer: answer.status == 200)
+    # Its row is written behind; it is there all the same, and has been stopped.
+    for _ in range(10):
+        assert (await server.get(f"/api/runs/{run.id}")).status == 200
+        again = await server.post(f"/api/runs/{run.id}/stop")
+        assert (again.status, again.json["caused_by_this_call"]) == (200, False)
+        [listed] = (await server.get("/api/runs")).json["runs"]
+        assert (listed["id"], listed["status"]) == (run.id, "stopped")
     assert (await server.get(f"/api/runs/{run.id}/events")).code == "run_not_recorded"
 
 
@@ -304,6 +324,18 @@ async def test_a_message_that_is_sent_again_is_said_once(server: Served) -> None
     assert again.json["message"] == first.json["message"]
     assert again.json["run"]["status"] == "queued"
     assert len((await server.get(f"/api/sessions/{session_id}/queue")).json["items"]) == 1
+
+
+async def test_a_key_is_kept_for_as_long_as_the_settings_say(tmp_path: Path) -> None:
+    settings = settings_of(store_url("memory", tmp_path))
+    body, key = {"model": "fast", "input": "Hello"}, {"idempotency-key": "k"}
+    for hours, runs in ((24.0, 1), (0.0, 2)):
+        kept = replace(settings, store=replace(settings.store, keep_idempotency_hours=hours))
+        async with served(kept) as server:
+            answers = [await server.post("/api/runs", body, headers=key) for _ in range(2)]
+            assert len({answer.json["id"] for answer in answers}) == runs
+            # And so it is when the server tidies up.
+            assert server.services.runs._patience.keep_keys_s == hours * 3600
 
 
 async def test_a_key_that_is_none_is_refused(server: Served) -> None:

@@ -89,7 +89,7 @@ async def test_sessions_are_listed_in_pages_and_searched(server: Served) -> None
     hits = (await server.get("/api/sessions/search?q=walrus&limit=5")).json["hits"]
     assert {hit["session_id"] for hit in hits} == {made[0]}
     assert all(hit["created_at"].endswith("Z") for hit in hits)
-    assert (await server.get("/api/sessions/search")).code == "invalid_value"
+    assert (await server.get("/api/sessions/search?q=")).code == "invalid_value"
 
 
 async def test_a_stopped_answer_is_a_partial_and_a_notice(server: Served) -> None:

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
-from headwater.cli.reach import Reached
+from headwater.cli.reach import Reached, session_path
 from headwater.client import ApiError
 
 _TYPES: Final = {
@@ -37,7 +36,7 @@ class Conversation:
 
     async def open(self, session_id: str) -> dict[str, Any]:
         """Go on with this one. Raises `ApiError`."""
-        session: dict[str, Any] = await self._server.client.ask("GET", f"/api/sessions/{quote(session_id, safe='')}")
+        session: dict[str, Any] = await self._server.client.ask("GET", session_path(session_id))
         self.session_id = str(session["id"])
         self.run_id = session["active_run_id"]
         return session
@@ -61,7 +60,7 @@ class Conversation:
         parts = [{"type": "image", "blob": await self._blob(path)} for path in (*images, *self.images)]
         if self.session_id is None:
             await self._begin(None)
-        answer = await self._post(f"/api/sessions/{self.session_id}/messages", {"content": content, "parts": parts})
+        answer = await self._post(session_path(str(self.session_id), "/messages"), {"content": content, "parts": parts})
         self.images.clear()
         return self._began(answer)
 
@@ -71,11 +70,11 @@ class Conversation:
 
     async def again(self) -> str | None:
         """The last answer, given anew. None: there is none."""
-        items = (await self._server.client.ask("GET", f"/api/sessions/{self.session_id}/messages"))["items"]
+        items = (await self._server.client.ask("GET", session_path(str(self.session_id), "/messages")))["items"]
         answers = [item for item in items if item["kind"] == "message" and item["role"] == "assistant"]
         if not answers:
             return None
-        path = f"/api/sessions/{self.session_id}/messages/{answers[-1]['id']}/regenerate"
+        path = session_path(str(self.session_id), f"/messages/{answers[-1]['id']}/regenerate")
         return self._began(await self._post(path, {}))
 
     # ------------------------------------------------------------------- asking

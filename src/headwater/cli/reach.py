@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import typer
 
@@ -209,3 +209,8 @@ def _nearby(url: str) -> str:
     """A server that listens everywhere is asked on this machine."""
     host = urlsplit(url).netloc.rpartition(":")[0]
     return url.replace(host, _ANY_ADDRESS[host], 1) if host in _ANY_ADDRESS else url
+
+
+def session_path(session_id: str, rest: str = "") -> str:
+    """Whatever somebody has called it."""
+    return f"/api/sessions/{quote(session_id, safe='')}{rest}"

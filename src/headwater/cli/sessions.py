@@ -9,7 +9,7 @@ import typer
 from headwater.cli import exits
 from headwater.cli.complete import complete_session
 from headwater.cli.config import ConfigOption
-from headwater.cli.reach import KeyOption, ServerOption, Where, with_server
+from headwater.cli.reach import KeyOption, ServerOption, Where, session_path, with_server
 
 if TYPE_CHECKING:
     from headwater.cli.reach import Reached
@@ -91,7 +91,7 @@ def show(
         from headwater.cli.transcript import show_items
 
         session_id = await pick_session(reached.client, session)
-        items = (await reached.client.ask("GET", f"/api/sessions/{session_id}/messages"))["items"]
+        items = (await reached.client.ask("GET", session_path(session_id, "/messages")))["items"]
         if as_json:
             for item in items:
                 print(json.dumps(item))
@@ -119,7 +119,7 @@ def export(
         from headwater.cli.pick import pick_session
 
         session_id = await pick_session(reached.client, session)
-        answer = await reached.client.ask("GET", f"/api/sessions/{session_id}/export?format={form}")
+        answer = await reached.client.ask("GET", session_path(session_id, f"/export?format={form}"))
         data = answer if isinstance(answer, bytes) else json.dumps(answer, indent=2, ensure_ascii=False).encode()
         if to is None:
             sys.stdout.buffer.write(data if data.endswith(b"\n") else data + b"\n")
@@ -147,10 +147,10 @@ def delete(
         from headwater.cli.pick import pick_session
 
         session_id = await pick_session(reached.client, session)
-        title = (await reached.client.ask("GET", f"/api/sessions/{session_id}"))["title"] or "without a title"
+        title = (await reached.client.ask("GET", session_path(session_id)))["title"] or "without a title"
         if not yes and not (sys.stdin.isatty() and typer.confirm(f"Delete {session_id} ({title})?", err=True)):
             exits.leave("nothing was deleted; --yes does it without asking.")
-        await reached.client.ask("DELETE", f"/api/sessions/{session_id}")
+        await reached.client.ask("DELETE", session_path(session_id))
         typer.echo(f"Deleted: {session_id} ({title}).", err=True)
         return exits.COMPLETED
 

@@ -19,7 +19,7 @@ from headwater.cli import exits
 from headwater.cli.asking import BadImage, Conversation
 from headwater.cli.following import Detached, Following, LeftByCtrlC
 from headwater.cli.pick import NotFound, find_session
-from headwater.cli.reach import Reached
+from headwater.cli.reach import Reached, session_path
 from headwater.cli.showing import Plain, Reasoning
 from headwater.cli.transcript import show_items
 from headwater.cli.words import one_line
@@ -135,7 +135,7 @@ class Talk:
         where = "a server of its own, for as long as you talk" if self._server.embedded else client.url
         _tell(f"Headwater at {where}. /help tells what there is; Alt-Enter makes a new line; Ctrl-D leaves.")
         if conversation.session_id is not None:
-            items = (await client.ask("GET", f"/api/sessions/{conversation.session_id}/messages"))["items"]
+            items = (await client.ask("GET", session_path(conversation.session_id, "/messages")))["items"]
             # What goes on is shown as it comes.
             show_items([item for item in items if item["run_id"] != conversation.run_id or item.get("role") == "user"])
 
@@ -211,7 +211,7 @@ class Talk:
         conversation = Conversation(self._server, self._conversation.model, self._conversation.system)
         await conversation.open(session_id)
         self._conversation = conversation
-        items = (await self._server.client.ask("GET", f"/api/sessions/{session_id}/messages"))["items"]
+        items = (await self._server.client.ask("GET", session_path(session_id, "/messages")))["items"]
         show_items([item for item in items if item["run_id"] != conversation.run_id or item.get("role") == "user"])
         if conversation.run_id is not None:
             await self._follow(conversation.run_id)
@@ -220,7 +220,7 @@ class Talk:
         if self._conversation.session_id is None or not rest:
             _tell("A conversation can be named once something was said: /title TEXT.")
             return
-        await self._server.client.ask("PATCH", f"/api/sessions/{self._conversation.session_id}", {"title": rest})
+        await self._server.client.ask("PATCH", session_path(self._conversation.session_id), {"title": rest})
 
     async def _detach(self, rest: str) -> None:
         _tell("Nothing goes on just now. /quit leaves.")

@@ -12,10 +12,11 @@ from msgspec import Meta, Struct
 
 from headwater.dialects.nesting import MAX_DEPTH, is_deep, may_be_deep
 from headwater.errors import CallerError
+from headwater.records import NAME_PATTERN
 
 T = TypeVar("T", bound=Struct)
 
-SessionId = Annotated[str, Meta(min_length=1, max_length=128)]
+SessionId = Annotated[str, Meta(min_length=1, max_length=128, pattern=NAME_PATTERN)]
 
 _WITH_PATH: Final = re.compile(r"(?s)(.*?)(?: - at (?:`key` in )?`\$\.?(.*)`)?")
 _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)

@@ -81,21 +81,18 @@ class Runs:
         for run in self._live.values():
             run.take_next = False
 
-    async def settle(self) -> None:
+    async def settle(self, timeout_s: float | None = None) -> None:
         """Until all that is under way now has ended."""
         if live := {run.over for run in self._live.values()}:
-            await asyncio.wait(live)
+            await asyncio.wait(live, timeout=timeout_s)
 
     async def close(self, drain_s: float = 0.0) -> None:
         """No new work. What runs may go on for a while; the rest ends as interrupted by the shutdown."""
         self.drain()
-        live = {run.over for run in self._live.values()}
-        if live:
-            await asyncio.wait(live, timeout=drain_s)
+        await self.settle(drain_s)
         for run in list(self._live.values()):
             run.stop(Interrupted("shutdown"))
-        if self._live:
-            await asyncio.wait({run.over for run in self._live.values()}, timeout=self._habits.unwind_s + 1)
+        await self.settle(self._habits.unwind_s + 1)
         left = [*self._tasks, *(run.over for run in self._live.values())]
         for task in self._tasks:
             task.cancel()
@@ -154,6 +151,10 @@ class Runs:
     def running(self, owner: str | None = None) -> int:
         """How many this worker has: of this owner, or in all."""
         return len(self._live) if owner is None else sum(live.run.owner == owner for live in self._live.values())
+
+    def unrecorded(self) -> list[Run]:
+        """Those that this worker has, and no store."""
+        return [live.run for live in self._live.values() if not live.run.recorded]
 
     def _begin(self, run: Run, make_source: MakeSource | None = None) -> LiveRun:
         return self._take_up(LiveRun(run, self._habits), make_source)
@@ -260,8 +261,8 @@ class Runs:
         if stands.run.outcome is None:
             await self._stop(stands.run, reason)
             await self._until_ended(owner, run_id, wait_s)
-        run = await self._store.run(owner, run_id)
-        assert run is not None
+        # One that was noted, and could not be written, is nowhere by now.
+        run = await self._store.run(owner, run_id) or stands.run
         caused = ours and isinstance(run.outcome, Stopped)
         return StopAnswer(run, caused, upstream_closed(run, stands.run, live))
 
@@ -391,7 +392,7 @@ class Runs:
         await self._every(_TIDY_S, self._tidy)
 
     async def _tidy(self) -> None:
-        while await self._store.tidy(self._patience.keep_logs_s):
+        while await self._store.tidy(self._patience.keep_logs_s, self._patience.keep_keys_s):
             pass
 
     def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

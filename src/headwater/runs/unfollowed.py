@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from headwater.records import KEYS_S
 from headwater.runs.live import LiveRun
 from headwater.store.base import Store
 
@@ -18,6 +19,7 @@ class Patience(Struct, frozen=True, kw_only=True):
     linger_s: float = 15.0
     """With `on_disconnect: cancel`."""
     keep_logs_s: float = 7 * 86_400.0
+    keep_keys_s: float = KEYS_S
 
 
 class Unfollowed:

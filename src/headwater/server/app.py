@@ -1,5 +1,6 @@
 """The application: one table of all that is served."""
 
+import logging
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final
 
@@ -18,6 +19,8 @@ from headwater.server.models_routes import ModelsRoute
 from headwater.server.page_routes import page_routes
 from headwater.server.responses_routes import ResponseRoute, ResponsesRoutes
 from headwater.server.services import Services
+
+_log = logging.getLogger("headwater.server")
 
 _ASKED: Final[dict[str, DialectName]] = {
     "/v1/chat/completions": "chat",
@@ -69,7 +72,9 @@ def _own_routes(services: Services) -> list[BaseRoute]:
         try:
             await services.store.check()
         except StoreError as error:
-            return PlainTextResponse(f"the store: {error.message}\n", 503)
+            # Whoever asks may be anybody: where the store is, stays here.
+            _log.error("not ready: the store: %s", error)
+            return PlainTextResponse(f"the store: {error.trouble}\n", 503)
         return PlainTextResponse("ready\n")
 
     return [*page_routes(), Route("/healthz", healthz), Route("/readyz", readyz)]

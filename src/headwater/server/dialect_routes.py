@@ -1,5 +1,6 @@
 """`POST /v1/chat/completions`, `/v1/messages` and `/v1/responses`: a model asked in the words of a dialect."""
 
+import logging
 from collections.abc import Awaitable
 
 from msgspec.structs import replace
@@ -17,6 +18,8 @@ from headwater.server.refusals import headers_of
 from headwater.server.services import Services
 from headwater.server.stored import just_begun
 from headwater.server.streams import Answer, Stream
+
+_log = logging.getLogger("headwater.server")
 
 _LONGEST_SESSION_ID = 128
 
@@ -100,8 +103,9 @@ async def refuse(send: Send, dialect: Dialect, error: CallerError) -> None:
 
 
 def out_of_order(error: StoreError) -> CallerError:
-    """Nothing was begun: whoever asked may ask again."""
-    return CallerError(f"The store can't be used: {error.message}.", status=503, code="store_unavailable")
+    """Nothing was begun: whoever asked may ask again. Where the store is, is nobody's business but the server's."""
+    _log.error("the store: %s", error)
+    return CallerError(f"The store: {error.trouble}.", status=503, code="store_unavailable")
 
 
 def _in_session(ask: Ask, named: str) -> Ask:

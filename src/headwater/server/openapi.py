@@ -89,7 +89,7 @@ def _path_parameters(one: Endpoint) -> list[dict[str, Any]]:
 
 def _headers(one: Endpoint) -> list[dict[str, Any]]:
     if one.once:
-        about = "unique for its owner; the same key and body again give the same answer, for 24 hours"
+        about = "unique for its owner; the same key and body again give the same answer, for 24 hours by default"
         schema: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": 255}
         return [{"name": "Idempotency-Key", "in": "header", "description": about, "schema": schema}]
     if one.gives == "text/event-stream":

@@ -28,6 +28,7 @@ from headwater.upstream.upstreams import Upstreams
 if TYPE_CHECKING:
     from headwater.server.tracing import Tracing
 
+_HOUR_S = 3_600.0
 _DAY_S = 86_400.0
 
 
@@ -56,6 +57,8 @@ class Services:
         self._observer = Later(self.metrics, RunLog(), then=self.metrics.hand_on)
         store.watch_commits(self.metrics.committed)
         kept = settings.store
+        self.keep_keys_s = kept.keep_idempotency_hours * _HOUR_S
+        """Of clients, to be able to ask again."""
         self.runs = Runs(
             Habits(
                 store=store,
@@ -69,6 +72,7 @@ class Services:
                 max_unfollowed_s=kept.max_unfollowed_s,
                 linger_s=settings.server.linger_s,
                 keep_logs_s=kept.keep_logs_days * _DAY_S,
+                keep_keys_s=self.keep_keys_s,
             ),
         )
 

@@ -11,7 +11,7 @@ from headwater.dialects import responses
 from headwater.dialects.base import Encoder, Head
 from headwater.dialects.responses.encode import ResponsesEncoder, events_of
 from headwater.events import Event, RunEnded, UsageReported, decode_entry
-from headwater.records import Run, RunBody
+from headwater.records import Run, RunBody, can_name
 from headwater.server.callers import Caller
 from headwater.server.encoding import Remarks, joined
 from headwater.server.inner import Inner, outer_turns
@@ -40,7 +40,7 @@ class Stored(Struct, frozen=True):
 
 async def find_response(services: Services, caller: Caller, response_id: str) -> Stored | None:
     """Only one that was to be kept for that, and is this caller's."""
-    if not response_id.startswith(_PREFIX):
+    if not response_id.startswith(_PREFIX) or not can_name(response_id):
         return None
     run_id = f"run_{response_id.removeprefix(_PREFIX)}"
     run = await services.store.run(caller.owner, run_id)

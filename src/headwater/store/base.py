@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
 from headwater.records import (
+    KEYS_S,
     Approval,
     Blob,
     Group,
@@ -162,7 +163,10 @@ class SessionStore(Protocol):
     async def resume_queue(self, owner: str, session_id: str) -> Started | Missing | None:
         """A paused queue goes on. The first of it, if its turn has come: running, and this worker's."""
 
-    async def create_group(self, group: Group, sessions: tuple[Session, ...]) -> None: ...
+    async def create_group(
+        self, group: Group, sessions: tuple[Session, ...], key: IdempotencyKey | None = None
+    ) -> Replayed | KeyMismatch | None:
+        """With its panes and its idempotency key: all or nothing."""
 
     async def group(self, owner: str, group_id: str) -> Group | None: ...
 
@@ -233,8 +237,8 @@ class WorkerStore(Protocol):
     async def followed_elsewhere(self) -> frozenset[str]:
         """Runs of this worker that are watched at another one that lives, as far as that one has told."""
 
-    async def tidy(self, keep_logs_s: float) -> int:
-        """Drop logs that ended longer ago, whole; reservations after 24 h; blobs that nothing shows.
+    async def tidy(self, keep_logs_s: float, keep_keys_s: float = KEYS_S) -> int:
+        """Drop logs that ended longer ago, whole; keys that were used longer ago; blobs that nothing shows.
 
         How many logs; not all at once if there are very many, so call it again then.
         """

@@ -1,6 +1,6 @@
 """What the operations of a store take and give: values, matched to the end by whoever asks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from headwater.conversation import Message, Request
 from headwater.errors import StoreError
 from headwater.events import Outcome, Usage
+from headwater.lifecycle import status
 from headwater.records import (
     AtHead,
     Group,
@@ -215,6 +216,32 @@ class Adopted(Struct, frozen=True):
     """How many have another owner now."""
     left: tuple[str, ...] = ()
     """Those that have not: the new owner had one of that id before."""
+
+
+class RunQuestion(Struct, frozen=True):
+    """Which runs are to be listed; what is None is any."""
+
+    owner: str | None = None
+    session_id: str | None = None
+    status: str | None = None
+    """As the API shows it: a state, or how it ended."""
+    page: Page = Page()
+
+    def of(self, runs: Iterable[Run]) -> list[Run]:
+        """The page of these, newest first. One that is there twice is as it is there last."""
+        fit = [run for run in {run.id: run for run in runs}.values() if self._takes(run)]
+        return sorted(fit, key=lambda run: (run.created_at, run.id), reverse=True)[: self.page.limit]
+
+    def _takes(self, run: Run) -> bool:
+        return (
+            self.owner in (None, run.owner)
+            and self.session_id in (None, run.session_id)
+            and self.status in (None, status(run.state, run.outcome))
+            and (self.page.before is None or (run.created_at, run.id) < self.page.before)
+        )
+
+    def answer(self, runs: Sequence[Run]) -> RunList:
+        return RunList(tuple(runs), (runs[-1].created_at, runs[-1].id) if len(runs) == self.page.limit else None)
 
 
 # --------------------------------------------------------------------- news

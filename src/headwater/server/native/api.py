@@ -8,6 +8,7 @@ from starlette.routing import BaseRoute, Route
 from headwater.server.guard import Guard
 from headwater.server.native import blobs, groups, login, operations, queue, runs, sessions
 from headwater.server.native.endpoint import Endpoint
+from headwater.server.native.routing import NamedRoute, QuestionRoute
 from headwater.server.native.serving import NoPath, PathApp
 from headwater.server.native.streaming import OpenStreams
 from headwater.server.openapi import described
@@ -26,8 +27,8 @@ class Native:
         told = described(self.endpoints)
         # Plain paths first: a parameter would take them for a name.
         by_path = sorted((*self.endpoints, *told), key=lambda endpoint: ("{" in endpoint.path, endpoint.path))
-        found: list[BaseRoute] = [
-            Route(path, PathApp(self._services, self._guard, list(endpoints)))
+        found = [
+            _route(path, PathApp(self._services, self._guard, list(endpoints)))
             for path, endpoints in groupby(by_path, key=lambda endpoint: endpoint.path)
         ]
         return [*found, Route("/api/{rest:path}", NoPath(self._guard))]
@@ -35,6 +36,13 @@ class Native:
     def close(self) -> None:
         """End all streams that are open: they would keep the server from ending."""
         self.streams.close()
+
+
+def _route(path: str, app: PathApp) -> BaseRoute:
+    if "{" in path:
+        return NamedRoute(path, app)
+    # Somebody may have called a session so.
+    return QuestionRoute(path, app, "q") if path == sessions.SEARCH else Route(path, app)
 
 
 def table(streams: OpenStreams) -> tuple[Endpoint, ...]:

@@ -12,11 +12,11 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from headwater.records import IdempotencyKey, Scope
+from headwater.records import IdempotencyKey, Scope, can_name
 from headwater.server.callers import Caller
 from headwater.server.guard import Guard
 from headwater.server.native.shapes import Taken
-from headwater.server.refusals import Refusal
+from headwater.server.refusals import Refusal, not_found
 from headwater.server.services import Services
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -59,8 +59,11 @@ class Call(Struct, frozen=True, kw_only=True):
         return None if self.caller.is_admin else self.caller.owner
 
     def part(self, name: str) -> str:
-        """Of the path."""
-        return str(self.scope["path_params"][name])
+        """Of the path. Raises `Refusal` (404) for what nothing can be called."""
+        part = str(self.scope["path_params"][name])
+        if not can_name(part):
+            raise not_found(name.removesuffix("_id"))
+        return part
 
     def idempotency(self, part: str = "") -> IdempotencyKey | None:
         """`part` tells apart what one request starts several of. Raises `Refusal`."""
@@ -71,7 +74,7 @@ class Call(Struct, frozen=True, kw_only=True):
             message = f"Idempotency-Key must have between 1 and {_KEY_CHARS} characters."
             raise Refusal(message, status=400, code="invalid_value", param="Idempotency-Key")
         said = f"{self.scope['method']} {self.scope['path']}\n".encode() + self.body
-        return IdempotencyKey(f"{key}{part}", hashlib.sha256(said).hexdigest())
+        return IdempotencyKey(f"{key}{part}", hashlib.sha256(said).hexdigest(), self.services.keep_keys_s)
 
 
 Handler = Callable[[Call, Any], Awaitable[Reply | Stream]]

@@ -3,15 +3,13 @@
 Each pane is a run like any other, with `on_disconnect: cancel`: stopped by itself, and no other is disturbed (C80).
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import Final, assert_never
 
 from msgspec.structs import replace
 
 from headwater.conversation import Message
-from headwater.events import make_id
-from headwater.records import Group, Run, Session, SessionParameters
+from headwater.records import Group, IdempotencyKey, Run, Session, SessionParameters
 from headwater.server.guard import check_runs
 from headwater.server.native.asking import (
     Wish,
@@ -38,7 +36,7 @@ from headwater.server.native.endpoint import Call, Endpoint, Nothing, Reply, end
 from headwater.server.native.pages import page_of, place_of
 from headwater.server.native.shapes import MessageIn, PageQuery, ParametersShape
 from headwater.server.native.snapshot import time
-from headwater.server.refusals import not_found
+from headwater.server.refusals import Refusal, not_found
 from headwater.store.results import Busy, Compared, KeyMismatch, Missing, Page, Queued, Replayed, Start, Started
 
 
@@ -46,20 +44,33 @@ async def create(call: Call, body: GroupIn) -> Reply:
     said = await messages_of(call, (MessageIn(content=body.content, parts=body.parts),))
     check_runs(call.caller, call.services.runs, len(body.models))
     now = call.services.clock.unix_s()
-    group_id = _id(call, "grp", now)
-    found = await call.services.store.group(call.owner, group_id)
-    if found is None:
-        sessions = [_session(call, body, number, now) for number in range(len(body.models))]
-        group = Group(
-            id=group_id, owner=call.owner, created_at=now, session_ids=tuple(session.id for session in sessions)
-        )
-        runs = [await _run(call, session, said, body.parameters) for session in sessions]
-        await call.services.store.create_group(group, tuple(sessions))
-    else:
-        # The same key came before. What it has not come to start, it starts now.
-        group = found
-        runs = [await _run(call, session, said, body.parameters) for session in await _sessions(call, group)]
-    return await _begin(call, group, runs, said, body.parameters)
+    sessions = [_session(call, body, model, now) for model in body.models]
+    ids = tuple(session.id for session in sessions)
+    group = Group(id=call.services.make_id("grp"), owner=call.owner, created_at=now, session_ids=ids)
+    runs = [await _run(call, session, said, body.parameters) for session in sessions]
+    result = await call.services.store.create_group(group, tuple(sessions), call.idempotency())
+    match result:
+        case KeyMismatch():
+            raise refused(result)
+        case Replayed(subject_id=group_id):
+            # What it has not come to start, it starts now.
+            group = await _made_before(call, group_id)
+            runs = [await _run(call, session, said, body.parameters) for session in await _sessions(call, group)]
+        case None:
+            pass
+        case unreachable:
+            assert_never(unreachable)
+    # The key itself is the group's.
+    keys = [call.idempotency(f"#{number}") for number in range(len(runs))]
+    return await _begin(call, group, _starts(call, runs, said, body.parameters, keys))
+
+
+async def _made_before(call: Call, group_id: str) -> Group:
+    group = await call.services.store.group(call.owner, group_id)
+    if group is None:
+        message = "This Idempotency-Key has made a comparison before, and that was deleted."
+        raise Refusal(message, status=404, code="not_found")
+    return group
 
 
 async def say(call: Call, body: GroupSaidIn) -> Reply:
@@ -70,7 +81,9 @@ async def say(call: Call, body: GroupSaidIn) -> Reply:
     if call.headers.get("idempotency-key") is None:
         await _check_idle(call, sessions)
     runs = [await _run(call, session, said, body.parameters) for session in sessions]
-    return await _begin(call, group, runs, said, body.parameters)
+    # The first of them has the key itself: so it is good for nothing else.
+    keys = [call.idempotency(f"#{number}" if number else "") for number in range(len(runs))]
+    return await _begin(call, group, _starts(call, runs, said, body.parameters, keys))
 
 
 async def get(call: Call, query: Nothing) -> Reply:
@@ -105,23 +118,14 @@ async def pick(call: Call, body: PickIn) -> Reply:
 # -------------------------------------------------------------------------- making
 
 
-def _id(call: Call, prefix: str, now: float, number: int = 0) -> str:
-    """The same for the same key: a group that was made, and whose answer was lost, is found again."""
-    key = call.idempotency()
-    if key is None:
-        return call.services.make_id(prefix)
-    drawn = hashlib.sha256(f"{call.owner}\n{key.key}\n{number}".encode("utf-8", "surrogatepass")).digest()
-    return make_id(prefix, int.from_bytes(drawn[:6]), drawn[6:16])
-
-
-def _session(call: Call, body: GroupIn, number: int, now: float) -> Session:
+def _session(call: Call, body: GroupIn, model: str, now: float) -> Session:
     given = body.parameters
     return Session(
-        id=_id(call, "ses", now, number),
+        id=call.services.make_id("ses"),
         owner=call.owner,
         created_at=now,
         updated_at=now,
-        parameters=SessionParameters(body.models[number], given.system, parameters_of(given)),
+        parameters=SessionParameters(model, given.system, parameters_of(given)),
         hidden=True,
     )
 
@@ -134,13 +138,23 @@ async def _run(call: Call, session: Session, said: Sequence[Message], parameters
     return replace(run, session_id=session.id)
 
 
-async def _begin(
-    call: Call, group: Group, runs: Sequence[Run], said: Sequence[Message], parameters: ParametersShape
-) -> Reply:
+def _starts(
+    call: Call,
+    runs: Sequence[Run],
+    said: Sequence[Message],
+    parameters: ParametersShape,
+    keys: Sequence[IdempotencyKey | None],
+) -> list[Start]:
+    request = request_of(said, parameters)
+    return [
+        replace(call.services.sessions.said(run, request), idempotency=key) for run, key in zip(runs, keys, strict=True)
+    ]
+
+
+async def _begin(call: Call, group: Group, starts: Sequence[Start]) -> Reply:
     replayed = False
-    for number, run in enumerate(runs):
-        start = call.services.sessions.said(run, request_of(said, parameters))
-        replayed |= await _started(call, replace(start, idempotency=call.idempotency(f"#{number}")))
+    for start in starts:
+        replayed |= await _started(call, start)
     headers = {"location": f"{call.services.settings.server.base_path}/api/groups/{group.id}"}
     if replayed:
         headers["idempotency-replayed"] = "true"

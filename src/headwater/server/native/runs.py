@@ -40,7 +40,7 @@ from headwater.server.native.shapes import (
 from headwater.server.native.snapshot import live_shape, snapshot, summary, time, unrecorded
 from headwater.server.native.streaming import EventStream, ManyRuns, OpenStreams, Work, one_run
 from headwater.server.refusals import Refusal, not_found
-from headwater.store.results import KeyMismatch, Missing, Replayed, Start
+from headwater.store.results import KeyMismatch, Missing, Replayed, RunQuestion, Start
 
 _RUNS: Final = 100
 """On one connection."""
@@ -52,7 +52,7 @@ async def start(call: Call, body: RunIn) -> Reply:
     if (body.input is None) == (not body.messages):
         raise Refusal("A run takes either `messages` or `input`.", status=400, code="invalid_value", param="input")
     given = body.messages or (MessageIn(content=body.input or ""),)
-    wish = Wish(model=body.model, on_disconnect=body.on_disconnect, multitask=body.multitask)
+    wish = Wish(model=_asked_of(call, body), on_disconnect=body.on_disconnect, multitask=body.multitask)
     run = await new_run(call, wish, body.session_id)
     run = replace(run, on_cut=body.on_cut)
     said = await messages_of(call, given, inline=body.session_id is None)
@@ -63,16 +63,26 @@ async def start(call: Call, body: RunIn) -> Reply:
     return replace(begun, value=begun.value.run)
 
 
+def _asked_of(call: Call, body: RunIn) -> str | None:
+    if body.agent is None:
+        return body.model
+    if body.model is not None:
+        raise Refusal("A run takes either `model` or `agent`.", status=400, code="invalid_value", param="agent")
+    if body.agent not in call.services.agents:
+        raise Refusal(f"There is no agent '{body.agent}'.", status=404, code="agent_not_found", param="agent")
+    return body.agent
+
+
 async def list_runs(call: Call, query: RunsQuery) -> Reply:
     if query.all and not call.caller.is_admin:
         raise Refusal("Only a key with the scope 'admin' sees everybody's.", status=403, code="scope_needed")
-    found = await call.services.store.runs(
-        None if query.all else call.owner,
-        session_id=query.session_id,
-        status=query.status,
-        page=page_of(query.limit, query.before),
-    )
-    return Reply(RunPage(runs=tuple(map(summary, found.runs)), next=place_of(found.next)))
+    owner, page = None if query.all else call.owner, page_of(query.limit, query.before)
+    # First these: one that ends meanwhile is found in the store.
+    live = call.services.runs.unrecorded()
+    found = await call.services.store.runs(owner, session_id=query.session_id, status=query.status, page=page)
+    question = RunQuestion(owner, query.session_id, query.status, page)
+    shown = question.answer(question.of([*live, *found.runs]))
+    return Reply(RunPage(runs=tuple(map(summary, shown.runs)), next=place_of(shown.next)))
 
 
 async def get(call: Call, query: Nothing) -> Reply:

@@ -208,12 +208,15 @@ def _location(call: Call, session_id: str) -> dict[str, str]:
     return {"location": f"{call.services.settings.server.base_path}/api/sessions/{session_id}"}
 
 
+SEARCH: Final = "/api/sessions/search"
 _ONE: Final = "/api/sessions/{session_id}"
 _MESSAGES: Final = f"{_ONE}/messages"
 _MESSAGE: Final = f"{_MESSAGES}/{{message_id}}"
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
-    endpoint("GET", "/api/sessions/search", search, SearchQuery, Hits, "Messages that have all the words"),
+    endpoint(
+        "GET", SEARCH, search, SearchQuery, Hits, "Messages that have all the words; without `q`, a session's name"
+    ),
     endpoint("POST", "/api/sessions", create, SessionIn, SessionShape, "Begin a conversation", status=201, also=(409,)),
     endpoint("GET", "/api/sessions", list_sessions, PageQuery, SessionPage, "Conversations, the newest first"),
     endpoint("GET", _ONE, get, Nothing, SessionNow, "A conversation, without its messages"),

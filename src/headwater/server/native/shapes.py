@@ -10,20 +10,22 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from headwater.accumulate import CallState
 from headwater.conversation import Effort
+from headwater.dialects.parsing import SessionId
 from headwater.events import Outcome, Usage
-from headwater.records import Scope
+from headwater.records import NAME_PATTERN, Scope
 from headwater.sessions.view import CallItem, MessageItem, NoticeItem, Part
 from headwater.store.results import Multitask
 
 Status = Literal["queued", "running", "waiting", "completed", "incomplete", "stopped", "failed", "interrupted"]
 OnDisconnect = Literal["cancel", "continue"]
-Id = Annotated[str, Meta(min_length=1, max_length=128)]
+Id = SessionId
+Name = Annotated[str, Meta(max_length=128, pattern=NAME_PATTERN)]
 Content = Annotated[str, Meta(max_length=16_000_000)]
 ModelName = Annotated[str, Meta(min_length=1, max_length=256)]
 Title = Annotated[str, Meta(min_length=1, max_length=300)]
 Seq = Annotated[int, Meta(ge=-1, le=2**53)]
 Limit = Annotated[int, Meta(ge=1, le=200)]
-Place = Annotated[str, Meta(max_length=200, description="`next` of the page before")]
+Place = Annotated[str, Meta(max_length=200, pattern=NAME_PATTERN, description="`next` of the page before")]
 
 
 class Taken(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -73,9 +75,10 @@ class SessionParametersShape(ParametersShape, frozen=True, kw_only=True):
 
 
 class RunIn(Taken, frozen=True, kw_only=True):
-    """`input` is short for one message of yours."""
+    """`input` is short for one message of yours; `agent` is a `model` that has to be one."""
 
     model: ModelName | None = None
+    agent: ModelName | None = None
     messages: Annotated[tuple[MessageIn, ...], Meta(max_length=10_000)] = ()
     input: Content | None = None
     parameters: ParametersShape = ParametersShape()
@@ -198,8 +201,8 @@ class SessionPatch(Taken, frozen=True, kw_only=True):
 
     title: Title | None = None
     parameters: SessionParametersShape | None = None
-    head_id: Annotated[str, Meta(max_length=128, description="a message whose branch is to be shown")] | None = None
-    read_id: Annotated[str, Meta(max_length=128, description="the last message that was seen")] | None = None
+    head_id: Annotated[Name, Meta(description="a message whose branch is to be shown")] | None = None
+    read_id: Annotated[Name, Meta(description="the last message that was seen")] | None = None
 
 
 class ForkIn(Taken, frozen=True, kw_only=True):
@@ -320,7 +323,14 @@ class EventsQuery(Taken, frozen=True, kw_only=True):
 
 
 class ManyQuery(Taken, frozen=True, kw_only=True):
-    runs: Annotated[str, Meta(max_length=20_000, description="`run:seq,run:seq`, as in `?runs=run_a:12,run_b:-1`")] = ""
+    runs: Annotated[
+        str,
+        Meta(
+            max_length=20_000,
+            pattern=NAME_PATTERN,
+            description="`run:seq,run:seq`, as in `?runs=run_a:12,run_b:-1`",
+        ),
+    ] = ""
 
 
 class PageQuery(Taken, frozen=True, kw_only=True):
@@ -338,7 +348,7 @@ class SearchQuery(Taken, frozen=True, kw_only=True):
 
 
 class QueueQuery(Taken, frozen=True, kw_only=True):
-    run_id: Annotated[str, Meta(max_length=128, description="this one only; else all")] | None = None
+    run_id: Annotated[Name, Meta(description="this one only; else all")] | None = None
 
 
 class ExportQuery(Taken, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from starlette.types import Receive, Send
 
 from headwater import sse
 from headwater.errors import StoreError
-from headwater.events import Entry, encode_entry, wire_name
+from headwater.events import Entry, RunStarted, encode_entry, wire_name
 from headwater.runs.follow import ClosingError, Follower, GoneError, frame
 from headwater.runs.many import Came
 from headwater.server.refusals import Refusal
@@ -207,7 +207,10 @@ class ManyRuns:
         frames = []
         for entry in came.entries:
             self._cursors[came.run_id] = entry.seq
-            line = b'{"run_id":"%b",%b' % (came.run_id.encode(), encode_entry(entry)[1:])
+            line = encode_entry(entry)
+            if not isinstance(entry.event, RunStarted):
+                # That one says itself whose it is.
+                line = b'{"run_id":"%b",%b' % (came.run_id.encode(), line[1:])
             frames.append(sse.encode(line, event=wire_name(entry.event), id=self._place()))
         return b"".join(frames)
 

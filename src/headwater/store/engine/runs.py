@@ -10,6 +10,7 @@ from headwater.errors import StoreError
 from headwater.records import Approval, IdempotencyKey, Run, RunBody, StopRequest
 from headwater.store.base import READ_BYTES, Unwatch
 from headwater.store.engine.core import Core
+from headwater.store.engine.notes import Notes
 from headwater.store.results import (
     Batch,
     Busy,
@@ -23,6 +24,7 @@ from headwater.store.results import (
     Page,
     Replayed,
     RunList,
+    RunQuestion,
     Start,
     Started,
     StartResult,
@@ -42,7 +44,7 @@ class RunEngine(Core):
         super().__init__(database, worker_id, clock, entropy)
         # Without a frame of ours: it is called for each token.
         self.append: Callable[[Batch, Committed], None] = self._writer.append
-        self._notes: list[Run] = []
+        self._notes = Notes()
         self._noting: asyncio.Task[None] | None = None
 
     # ------------------------------------------------------- start to end
@@ -83,7 +85,7 @@ class RunEngine(Core):
             raise trouble
 
     def note(self, run: Run) -> None:
-        self._notes.append(run)
+        self._notes.add(run)
         if self._noting is None:
             self._noting = asyncio.create_task(self._note_soon())
 
@@ -94,19 +96,20 @@ class RunEngine(Core):
         await self._write_notes()
 
     async def _write_notes(self) -> None:
-        notes, self._notes = self._notes, []
-        if not notes:
-            return
+        notes = self._notes.take()
 
         async def work(tx: Transaction) -> None:
-            await tx.tables.add_notes(notes)
-            for run in notes:
+            await tx.tables.add_notes(list(notes.values()))
+            for run in notes.values():
                 tx.news.of_run(run)
 
         try:
-            await self._write(work)
+            if notes:
+                await self._write(work)
         except StoreError as error:
             _log.warning("%d unrecorded runs are not in the list of runs: %s", len(notes), error)
+        finally:
+            self._notes.done(notes)
 
     async def delete_run(self, owner: str, run_id: str) -> Busy | Missing | None:
         return await self._write(lambda tx: runs.delete(tx, owner, run_id))
@@ -114,10 +117,14 @@ class RunEngine(Core):
     # -------------------------------------------------------------- reading
 
     async def run(self, owner: str | None, run_id: str) -> Run | None:
+        if (noted := self._notes.find(run_id)) is not None:
+            return _visible(noted, owner)
         async with self._database.reading() as tables:
             return _visible(await tables.run(run_id), owner)
 
     async def body(self, owner: str | None, run_id: str) -> RunBody | None:
+        if (noted := self._notes.find(run_id)) is not None:
+            return None if _visible(noted, owner) is None else RunBody()
         async with self._database.reading() as tables:
             run = _visible(await tables.run(run_id), owner)
             return None if run is None else await tables.body(run_id) or RunBody()
@@ -125,14 +132,18 @@ class RunEngine(Core):
     async def runs(
         self, owner: str | None, *, session_id: str | None = None, status: str | None = None, page: Page = Page()
     ) -> RunList:
+        question = RunQuestion(owner, session_id, status, page)
+        # First these: what is written while the others are read is not missed then.
+        noted = self._notes.all()
         async with self._database.reading() as tables:
             found = await tables.runs(owner, session_id, status, page)
-        last = (found[-1].created_at, found[-1].id) if len(found) == page.limit else None
-        return RunList(tuple(found), last)
+        return question.answer(question.of([*noted, *found]) if noted else found)
 
     async def read(
         self, owner: str | None, run_id: str, after: int = -1, limit_bytes: int = READ_BYTES
     ) -> LogSlice | None:
+        if (noted := self._notes.find(run_id)) is not None:
+            return None if _visible(noted, owner) is None else LogSlice(noted, (), noted.last_seq)
         found = await self._database.slice(run_id, after, limit_bytes)
         return found if found is not None and owner in (None, found.run.owner) else None
 
@@ -142,6 +153,8 @@ class RunEngine(Core):
     # --------------------------------------------------------------- orders
 
     async def ask_stop(self, owner: str | None, run_id: str, stop: StopRequest) -> StopStands | None:
+        if (noted := self._notes.find(run_id)) is not None:
+            return None if _visible(noted, owner) is None else StopStands(noted, False)
         return await self._write(lambda tx: runs.ask_stop(tx, owner, run_id, stop))
 
     async def approve(

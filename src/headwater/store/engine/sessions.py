@@ -2,7 +2,17 @@
 
 from collections.abc import Callable, Sequence
 
-from headwater.records import Blob, Group, Key, QueueEntry, SearchHit, Session, SessionMessage, Transcript
+from headwater.records import (
+    Blob,
+    Group,
+    IdempotencyKey,
+    Key,
+    QueueEntry,
+    SearchHit,
+    Session,
+    SessionMessage,
+    Transcript,
+)
 from headwater.store.base import Unwatch
 from headwater.store.engine.core import Core
 from headwater.store.results import (
@@ -10,8 +20,10 @@ from headwater.store.results import (
     Busy,
     Changed,
     GroupList,
+    KeyMismatch,
     Missing,
     Page,
+    Replayed,
     SessionChange,
     SessionList,
     Started,
@@ -71,8 +83,10 @@ class SessionEngine(Core):
 
     # ------------------------------------------------------- groups and blobs
 
-    async def create_group(self, group: Group, panes: tuple[Session, ...]) -> None:
-        await self._write(lambda tx: sessions.create_group(tx, group, panes))
+    async def create_group(
+        self, group: Group, panes: tuple[Session, ...], key: IdempotencyKey | None = None
+    ) -> Replayed | KeyMismatch | None:
+        return await self._write(lambda tx: sessions.create_group(tx, group, panes, key))
 
     async def group(self, owner: str, group_id: str) -> Group | None:
         async with self._database.reading() as tables:

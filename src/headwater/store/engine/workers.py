@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from headwater.clock import Clock
 from headwater.errors import StoreError
-from headwater.records import Run, Worker
+from headwater.records import KEYS_S, Run, Worker
 from headwater.store.engine.core import fenced
 from headwater.store.engine.runs import RunEngine
 from headwater.store.rules import runs, sessions
@@ -147,9 +147,9 @@ class WorkerEngine(RunEngine):
         async with self._database.reading() as tables:
             return frozenset(await tables.followed(self.worker_id))
 
-    async def tidy(self, keep_logs_s: float) -> int:
+    async def tidy(self, keep_logs_s: float, keep_keys_s: float = KEYS_S) -> int:
         async def work(tx: Transaction) -> list[Run]:
-            await tx.tables.drop_reservations(tx.now - runs.RESERVED_S)
+            await tx.tables.drop_reservations(tx.now - keep_keys_s)
             await tx.tables.drop_blobs(tx.now - BLOB_UNUSED_S)
             for worker in await tx.tables.workers():
                 if worker.fenced and not await tx.tables.running(worker.id):

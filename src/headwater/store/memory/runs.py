@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from headwater.lifecycle import RunState, status
+from headwater.lifecycle import RunState
 from headwater.records import Approval, Reservation, Run, RunBody
-from headwater.store.results import Batch, Page
+from headwater.store.results import Batch, Page, RunQuestion
 
 Owned = tuple[str, str]
 """An owner, and what they call it."""
@@ -48,16 +48,8 @@ class MemoryRuns:
     async def put_body(self, run_id: str, body: RunBody) -> None:
         self._bodies[run_id] = body
 
-    async def runs(self, owner: str | None, session_id: str | None, status_: str | None, page: Page) -> list[Run]:
-        found = [
-            run
-            for run in self._runs.values()
-            if owner in (None, run.owner)
-            and session_id in (None, run.session_id)
-            and status_ in (None, status(run.state, run.outcome))
-            and (page.before is None or (run.created_at, run.id) < page.before)
-        ]
-        return sorted(found, key=lambda run: (run.created_at, run.id), reverse=True)[: page.limit]
+    async def runs(self, owner: str | None, session_id: str | None, status: str | None, page: Page) -> list[Run]:
+        return RunQuestion(owner, session_id, status, page).of(self._runs.values())
 
     async def active_run(self, owner: str, session_id: str) -> Run | None:
         active = (RunState.RUNNING, RunState.WAITING)

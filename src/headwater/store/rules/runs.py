@@ -41,8 +41,6 @@ from headwater.store.results import (
 )
 from headwater.store.tables import Transaction
 
-RESERVED_S: Final = 86_400.0
-"""How long an idempotency key is remembered."""
 ALL_BYTES: Final = 1 << 40
 """More than any log has."""
 
@@ -67,7 +65,7 @@ async def start(tx: Transaction, ask: Start) -> StartResult:
 
 async def used_before(tx: Transaction, owner: str, key: IdempotencyKey) -> Replayed | KeyMismatch | None:
     found = await tx.tables.reservation(owner, key.key)
-    if found is None or found.at <= tx.now - RESERVED_S:
+    if found is None or found.at <= tx.now - key.keep_s:
         return None
     return Replayed(found.subject_id) if found.digest == key.digest else KeyMismatch(found.subject_id)
 

@@ -9,8 +9,18 @@ from msgspec.structs import replace
 
 from headwater.events import make_id
 from headwater.lifecycle import RunState
-from headwater.records import Group, QueueEntry, Run, Session, SessionMessage, Transcript, path_to
-from headwater.store.results import Busy, Changed, Compared, Missing, Page, SessionChange, Started
+from headwater.records import Group, IdempotencyKey, QueueEntry, Run, Session, SessionMessage, Transcript, path_to
+from headwater.store.results import (
+    Busy,
+    Changed,
+    Compared,
+    KeyMismatch,
+    Missing,
+    Page,
+    Replayed,
+    SessionChange,
+    Started,
+)
 from headwater.store.rules import runs
 from headwater.store.tables import Tables, Transaction
 
@@ -166,11 +176,18 @@ async def ready(tables: Tables, now: float) -> list[Run]:
 # -------------------------------------------------------------------- groups
 
 
-async def create_group(tx: Transaction, group: Group, sessions: tuple[Session, ...]) -> None:
+async def create_group(
+    tx: Transaction, group: Group, sessions: tuple[Session, ...], key: IdempotencyKey | None
+) -> Replayed | KeyMismatch | None:
+    if key is not None:
+        if used := await runs.used_before(tx, group.owner, key):
+            return used
+        await runs.reserve(tx, group.owner, key, group.id)
     await tx.tables.put_group(group)
     for session in sessions:
         await tx.tables.put_session(replace(session, group_id=group.id, hidden=True))
     tx.news.changed.append((group.owner, Changed("group", group.id)))
+    return None
 
 
 async def compared(tables: Tables, owner: str, page: Page) -> list[Compared]:

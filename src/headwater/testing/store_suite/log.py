@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from headwater.errors import StoreError
 from headwater.events import Completed, decode_entry
 from headwater.lifecycle import RunState
-from headwater.records import RunBody
-from headwater.store.results import Busy, Missing, Page
+from headwater.records import Run, RunBody, StopRequest
+from headwater.store.base import Store
+from headwater.store.results import Busy, LogSlice, Missing, Page, StopStands
 from headwater.testing.store_suite.making import (
     OWNER,
     Backend,
@@ -180,20 +181,48 @@ class ListingTests:
         assert len((await store.runs(OWNER, status="running")).runs) == 4
         assert len((await store.runs(None)).runs) == 6
 
-    async def test_an_unrecorded_run_is_written_behind(self, backend: Backend) -> None:
+    async def test_an_unrecorded_run_is_written_behind_and_seen_before(self, backend: Backend) -> None:
         store = await backend.worker()
         found = asyncio.Event()
         store.watch_owner(OWNER, lambda _: found.set())
-        notes = [a_run(state=RunState.ENDED, outcome=Completed(), recorded=False, created_at=n) for n in (1.0, 2.0)]
+        notes = [_unrecorded(created_at=n) for n in (1.0, 2.0)]
         for run in notes:
             store.note(run)
-        assert await store.run(OWNER, notes[0].id) is None
-        await found.wait()
-        assert (await store.runs(OWNER)).runs == tuple(reversed(notes))
-        assert await store.body(OWNER, notes[0].id) == RunBody()
-        assert await store.body("bob", notes[0].id) is None
+        async with backend.database.reading() as tables:
+            assert await tables.run(notes[0].id) is None
+        while not found.is_set():
+            # Also while it is being written.
+            await self._sees(store, notes)
+            await asyncio.sleep(0)
+        await self._sees(store, notes)
+        async with backend.database.reading() as tables:
+            assert await tables.run(notes[0].id) == notes[0]
         assert await store.delete_run(OWNER, notes[0].id) is None
         assert await store.body(OWNER, notes[0].id) is None
+
+    async def _sees(self, store: Store, notes: list[Run]) -> None:
+        run = notes[0]
+        assert await store.run(OWNER, run.id) == run
+        assert await store.read(OWNER, run.id) == LogSlice(run, (), run.last_seq)
+        assert await store.body(OWNER, run.id) == RunBody()
+        assert await store.ask_stop(OWNER, run.id, StopRequest("user", 3.0)) == StopStands(run, False)
+        assert (await store.run("bob", run.id), await store.read("bob", run.id)) == (None, None)
+        assert await store.body("bob", run.id) is None
+        assert await store.ask_stop("bob", run.id, StopRequest("user", 3.0)) is None
+        assert (await store.runs(OWNER)).runs == tuple(reversed(notes))
+
+    async def test_those_that_are_not_written_yet_are_listed_in_their_places(self, backend: Backend) -> None:
+        store = await backend.worker()
+        first, third = [(await started(store, created_at=n)).run for n in (1.0, 3.0)]
+        second, fourth = _unrecorded(created_at=2.0), _unrecorded(created_at=4.0, owner="bob")
+        for run in (second, fourth):
+            store.note(run)
+        page = await store.runs(OWNER, page=Page(2))
+        assert page.runs == (third, second)
+        assert (await store.runs(OWNER, page=Page(2, page.next))).runs == (first,)
+        assert (await store.runs(None)).runs == (fourth, third, second, first)
+        assert (await store.runs(OWNER, status="completed")).runs == (second,)
+        assert (await store.runs(OWNER, session_id="s")).runs == ()
 
     async def test_a_run_of_no_session_can_be_deleted_once_it_has_ended(self, backend: Backend) -> None:
         store = await backend.worker()
@@ -206,3 +235,7 @@ class ListingTests:
         assert await store.delete_run(OWNER, run.id) is None
         assert (await store.run(None, run.id), await store.read(None, run.id)) == (None, None)
         assert await store.delete_run(OWNER, run.id) == Missing("run")
+
+
+def _unrecorded(**fields: Any) -> Run:
+    return a_run(**{"state": RunState.ENDED, "outcome": Completed(), "recorded": False, "last_seq": 7} | fields)

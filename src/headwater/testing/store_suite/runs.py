@@ -150,6 +150,21 @@ class IdempotencyTests:
         await backend.clock.advance(86_400)
         assert isinstance(await store.start(Start(run=a_run(), idempotency=key)), Started)
 
+    async def test_or_for_as_long_as_is_said(self, backend: Backend) -> None:
+        store = await backend.worker()
+        key = IdempotencyKey("k", "digest", keep_s=100)
+        first = a_run()
+        await store.start(Start(run=first, idempotency=key))
+        await backend.clock.advance(99)
+        await store.tidy(1e9, keep_keys_s=100)
+        assert await store.start(Start(run=a_run(), idempotency=key)) == Replayed(first.id)
+        # Whoever tidies drops it then, and before that it means nothing any more.
+        await backend.clock.advance(1)
+        assert isinstance(await store.start(Start(run=a_run(), idempotency=key)), Started)
+        await backend.clock.advance(100)
+        await store.tidy(1e9, keep_keys_s=100)
+        assert isinstance(await store.start(Start(run=a_run(), idempotency=replace(key, keep_s=1e9))), Started)
+
     async def test_a_start_that_was_refused_reserves_nothing(self, backend: Backend) -> None:
         store = await backend.worker()
         first = await started(store, session_id="s")

@@ -6,8 +6,20 @@ import pytest
 from msgspec.structs import replace
 
 from headwater.conversation import Parameters
-from headwater.records import Blob, Group, Key, SessionNotice, SessionParameters, path_to
-from headwater.store.results import Adopted, Busy, Changed, GroupList, Missing, Page, Queued, SessionChange, Start
+from headwater.records import Blob, Group, IdempotencyKey, Key, SessionNotice, SessionParameters, path_to
+from headwater.store.results import (
+    Adopted,
+    Busy,
+    Changed,
+    GroupList,
+    KeyMismatch,
+    Missing,
+    Page,
+    Queued,
+    Replayed,
+    SessionChange,
+    Start,
+)
 from headwater.testing.store_suite.making import (
     OWNER,
     Backend,
@@ -194,6 +206,20 @@ class QueueEditingTests:
 
 
 class GroupsTests:
+    async def test_a_key_makes_one_of_them_and_nothing_else(self, backend: Backend) -> None:
+        store = await backend.worker()
+        key, pane = IdempotencyKey("k", "digest"), a_session()
+        group = Group(id="grp_1", owner=OWNER, created_at=1.0, session_ids=(pane.id,))
+        assert await store.create_group(group, (pane,), key) is None
+        again = replace(group, id="grp_2", session_ids=("other",))
+        assert await store.create_group(again, (a_session(id="other"),), key) == Replayed("grp_1")
+        assert await store.create_group(again, (), replace(key, digest="x")) == KeyMismatch("grp_1")
+        assert await store.start(Start(run=a_run(), idempotency=replace(key, digest="x"))) == KeyMismatch("grp_1")
+        assert (await store.group(OWNER, "grp_2"), await store.session(OWNER, "other")) == (None, None)
+        # What it meant, it means still.
+        assert await store.delete_group(OWNER, "grp_1") is None
+        assert await store.create_group(again, (), key) == Replayed("grp_1")
+
     async def test_panes_are_hidden_until_one_is_picked(self, backend: Backend) -> None:
         """C80."""
         store = await backend.worker()
