@@ -28,6 +28,7 @@ class Wire:
 
     def __init__(self) -> None:
         self.behind = True
+        self.stays = True
         self.wrote = False
         self.read = asyncio.Event()
         self.heads: list[int] = []

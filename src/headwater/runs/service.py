@@ -261,8 +261,7 @@ class Runs:
         if stands.run.outcome is None:
             await self._stop(stands.run, reason)
             await self._until_ended(owner, run_id, wait_s)
-        # One that was noted, and could not be written, is nowhere by now.
-        run = await self._store.run(owner, run_id) or stands.run
+        run = await self._store.run(owner, run_id) or stands.run  # One that was noted may not have been written.
         caused = ours and isinstance(run.outcome, Stopped)
         return StopAnswer(run, caused, upstream_closed(run, stands.run, live))
 
