@@ -58,12 +58,11 @@ def settings_for(simulator: Simulator, store: str = "memory:", **server: Any) ->
     )
 
 
-class House:
-    def __init__(self, url: str, server: Server, services: Services, simulator: Simulator) -> None:
+class Clients:
+    """Of a server, wherever it runs."""
+
+    def __init__(self, url: str) -> None:
         self.url = url
-        self.server = server
-        self.services = services
-        self.simulator = simulator
         self._lines: list[Line] = []
         self.http = httpx2.AsyncClient(base_url=url, timeout=SAFETY_S)
         self.openai = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="any", timeout=SAFETY_S)
@@ -75,10 +74,6 @@ class House:
         await self.http.aclose()
         await self.openai.close()
         await self.anthropic.close()
-
-    def buffered_bytes(self) -> int:
-        """What the server holds for clients that have not read it."""
-        return sum(one.transport.get_write_buffer_size() for one in self.server.server_state.connections)
 
     async def post(self, dialect: DialectName, model: str, *, stream: bool = False, **more: Any) -> httpx2.Response:
         return await self.http.post(PATHS[dialect], json=asking(dialect, model, stream=stream, **more))
@@ -98,6 +93,20 @@ class House:
     async def line(self, *, receive_bytes: int | None = None) -> "Line":
         self._lines.append(await Line.open(self.url, receive_bytes=receive_bytes))
         return self._lines[-1]
+
+
+class House(Clients):
+    """With the server itself at hand."""
+
+    def __init__(self, url: str, server: Server, services: Services, simulator: Simulator) -> None:
+        super().__init__(url)
+        self.server = server
+        self.services = services
+        self.simulator = simulator
+
+    def buffered_bytes(self) -> int:
+        """What the server holds for clients that have not read it."""
+        return sum(one.transport.get_write_buffer_size() for one in self.server.server_state.connections)
 
 
 class Frame(Struct, frozen=True):

@@ -9,7 +9,7 @@ import openai
 import pytest
 
 from headwater.events import DialectName
-from tests.server.house import DIALECTS, House, eventually, open_house, settings_for, with_upstream
+from tests.server.house import DIALECTS, Clients, House, eventually, open_house, settings_for, with_upstream
 from tests.server.test_metrics import Told
 
 pytestmark = pytest.mark.anyio
@@ -49,37 +49,38 @@ RESPONSES_TOOLS: Any = [{"type": "function", "strict": False, **TOOL}]
 MESSAGES_TOOLS: Any = [{"name": "lookup", "input_schema": TOOL["parameters"]}]
 ERRORS = (openai.OpenAIError, anthropic.AnthropicError)
 MESSAGES: Any = [{"role": "user", "content": "Hi"}]
+Asking = Callable[[Clients, str], Awaitable[object]]
 
 
-async def chat_streamed(house: House, model: str) -> object:
+async def chat_streamed(house: Clients, model: str) -> object:
     stream = await house.openai.chat.completions.create(model=model, messages=MESSAGES, tools=CHAT_TOOLS, stream=True)
     return [chunk async for chunk in stream]
 
 
-async def chat_whole(house: House, model: str) -> object:
+async def chat_whole(house: Clients, model: str) -> object:
     return await house.openai.chat.completions.create(model=model, messages=MESSAGES, tools=CHAT_TOOLS)
 
 
-async def chat_helper(house: House, model: str) -> object:
+async def chat_helper(house: Clients, model: str) -> object:
     async with house.openai.chat.completions.stream(model=model, messages=MESSAGES) as stream:
         return await stream.get_final_completion()
 
 
-async def responses_streamed(house: House, model: str) -> object:
+async def responses_streamed(house: Clients, model: str) -> object:
     stream = await house.openai.responses.create(model=model, input="Hi", tools=RESPONSES_TOOLS, stream=True)
     return [event async for event in stream]
 
 
-async def responses_whole(house: House, model: str) -> object:
+async def responses_whole(house: Clients, model: str) -> object:
     return await house.openai.responses.create(model=model, input="Hi", tools=RESPONSES_TOOLS)
 
 
-async def responses_helper(house: House, model: str) -> object:
+async def responses_helper(house: Clients, model: str) -> object:
     async with house.openai.responses.stream(model=model, input="Hi") as stream:
         return await stream.get_final_response()
 
 
-async def responses_in_background(house: House, model: str) -> object:
+async def responses_in_background(house: Clients, model: str) -> object:
     """Whoever comes back for it: by looking, and by following it from the beginning."""
     begun = await house.openai.responses.create(model=model, input="Hi", background=True)
     with pytest.raises(openai.OpenAIError):
@@ -90,25 +91,25 @@ async def responses_in_background(house: House, model: str) -> object:
     raise openai.OpenAIError(looked_at.error.message)
 
 
-async def messages_streamed(house: House, model: str) -> object:
+async def messages_streamed(house: Clients, model: str) -> object:
     stream = await house.anthropic.messages.create(
         model=model, max_tokens=99, messages=MESSAGES, tools=MESSAGES_TOOLS, stream=True
     )
     return [event async for event in stream]
 
 
-async def messages_whole(house: House, model: str) -> object:
+async def messages_whole(house: Clients, model: str) -> object:
     return await house.anthropic.messages.create(model=model, max_tokens=99, messages=MESSAGES, tools=MESSAGES_TOOLS)
 
 
-async def messages_helper(house: House, model: str) -> object:
+async def messages_helper(house: Clients, model: str) -> object:
     async with house.anthropic.messages.stream(
         model=model, max_tokens=99, messages=MESSAGES, tools=MESSAGES_TOOLS
     ) as stream:
         return await stream.get_final_message()
 
 
-CLIENTS: list[Callable[[House, str], Awaitable[object]]] = [
+CLIENTS: list[Asking] = [
     chat_streamed,
     chat_whole,
     chat_helper,
@@ -125,7 +126,7 @@ HELPERS = (chat_helper, responses_helper, messages_helper, responses_in_backgrou
 """Other ways to read the same bytes."""
 
 
-def failures(client: Callable[[House, str], Awaitable[object]]) -> list[tuple[DialectName, str]]:
+def failures(client: Asking) -> list[tuple[DialectName, str]]:
     """Each of every upstream dialect; for those that get what another client gets, of one of them, in turn."""
     # Two of the helpers take only tools that are strict, which these torn calls need not be.
     strict = client in (chat_helper, responses_helper)
@@ -138,7 +139,7 @@ def failures(client: Callable[[House, str], Awaitable[object]]) -> list[tuple[Di
 
 
 @pytest.mark.parametrize("client", [*CLIENTS, responses_in_background])
-async def test_no_sdk_reports_success(client: Callable[[House, str], Awaitable[object]]) -> None:
+async def test_no_sdk_reports_success(client: Asking) -> None:
     """All at once."""
     async with open_house() as house:
         settings = settings_for(house.simulator)
