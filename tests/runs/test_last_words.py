@@ -14,6 +14,10 @@ from tests.runs.test_trouble import Refusing
 pytestmark = pytest.mark.anyio
 
 
+async def at_once(store: Refusing) -> Refusing:
+    return store
+
+
 class TestPlainTexts:
     async def test_nobody_sees_one_before_it_is_committed(self, make_store: MakeStore) -> None:
         async with stage(make_store) as staged:
@@ -43,42 +47,32 @@ class TestPlainTexts:
             assert (await staged.transcript("s"))[-1] == ("assistant", "first second third\n", "complete")
 
     async def test_one_that_the_store_refuses_is_kept_with_the_end(self, make_store: MakeStore) -> None:
-        refusing: list[Refusing] = []
-
-        async def make_refusing() -> Refusing:
-            refusing.append(Refusing(await make_store()))
-            return refusing[0]
-
-        async with stage(make_refusing) as staged:  # type: ignore[arg-type]
+        store = Refusing(await make_store())
+        async with stage(lambda: at_once(store)) as staged:  # type: ignore[arg-type, return-value]
             run_id, puppet = await staged.begin(session_id="s")
             puppet.say("first ")
             live = staged.runs.live(run_id)
             assert live is not None
             await live.kept()
-            refusing[0].refuses = True
+            store.refuses = True
             puppet.say_plainly("second ")
             follower = staged.runs.follower(OWNER, run_id, 2)
             follower.on_news(lambda: None)
             assert follower.take_plain() is None
             follower.leave()
-            refusing[0].refuses = False
+            store.refuses = False
             await asyncio.wait({live.over})
             assert await staged.outcome(run_id) == Interrupted("store")
             assert await staged.words(run_id) == ["first ", "second "]
 
     async def test_one_that_the_store_refuses_is_kept_with_the_next(self, make_store: MakeStore) -> None:
-        refusing: list[Refusing] = []
-
-        async def make_refusing() -> Refusing:
-            refusing.append(Refusing(await make_store()))
-            return refusing[0]
-
-        async with stage(make_refusing) as staged:  # type: ignore[arg-type]
+        store = Refusing(await make_store())
+        async with stage(lambda: at_once(store)) as staged:  # type: ignore[arg-type, return-value]
             run_id, puppet = await staged.begin()
             puppet.say("first ")
-            refusing[0].refuses = True
+            store.refuses = True
             puppet.say_plainly("second ")
-            refusing[0].refuses = False
+            store.refuses = False
             puppet.say_plainly("third ")
             live = staged.runs.live(run_id)
             assert live is not None
