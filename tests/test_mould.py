@@ -99,22 +99,29 @@ def test_several_frames_of_a_read_are_several_texts() -> None:
     kept: list[str] = []
     said: list[str] = []
     taking = Mould(Around(BEFORE, AFTER, said.append), 1000, room_bytes=5 * len(data) + 1, keep=kept.append)
-    assert taking.take_all(data * 3) == ["word"] * 3
-    assert taking.take_all(data * 3) is None
-    assert taking.take_all(data * 2) == ["word"] * 2
+    assert taking.take_some(data * 3) == (["word"] * 3, b"")
+    assert taking.take_some(data * 3) == ([], data * 3)
+    assert taking.take_some(data * 2) == (["word"] * 2, b"")
     assert (taking.count, taking.room, "".join(kept), said) == (5, 1, "word" * 5, ["word"] * 5)
 
 
-@pytest.mark.parametrize("between", [b"", b": ping\n\n", b"id: 7\n", b"data: {}\n\n", b"\xff", b"data: "])
-@pytest.mark.parametrize("raw", [b"", b"\\n", b"\xff", b'"', b"\x7f"])
-def test_several_of_which_one_is_unusual_are_left_to_the_decoder(raw: bytes, between: bytes) -> None:
-    plain, odd = (b"data: " + BEFORE + text + AFTER + b"\n\n" for text in (b"a", raw))
-    taking = mould(1000)
-    assert taking.take_all(plain + between + odd) is None
-    assert taking.take_all(plain + between + plain) == (None if between else ["a", "a"])
-    assert taking.take_all(plain + odd + plain) is None
-    assert taking.take_all(plain[1:] + plain) is None
-    assert taking.take_all(plain * 30) is None
+@pytest.mark.parametrize("between", [b"", b": ping\n\n", b"id: 7\n", b"data: {}\n\n", b"data: "])
+@pytest.mark.parametrize("raw", [b"", b"\\n", b'"', b"\x7f"])
+def test_of_several_the_first_that_is_unusual_and_what_follows_is_left_to_the_decoder(raw: bytes, between: bytes) -> None:
+    plain, odd = (b"data: " + BEFORE + text + AFTER + b"\n\n" for text in ("Grüße".encode(), raw))
+    taking = mould(2000)
+    assert taking.take_some(plain + between + odd) == (["Grüße"], between + odd)
+    assert taking.take_some(plain + plain + odd + plain) == (["Grüße"] * 2, odd + plain)
+    assert taking.take_some(plain + between + plain) == ((["Grüße"], between + plain) if between else (["Grüße"] * 2, b""))
+    assert taking.take_some(plain + plain[:-3]) == (["Grüße"], plain[:-3])
+    assert taking.take_some(odd + plain) == ([], odd + plain)
+    assert taking.take_some(plain[1:] + plain) == ([], plain[1:] + plain)
+    assert taking.take_some(plain * 50) == ([], plain * 50)
+
+
+def test_bytes_that_are_no_text_leave_all_to_the_decoder() -> None:
+    plain, odd = (b"data: " + BEFORE + text + AFTER + b"\n\n" for text in (b"a", b"\xff"))
+    assert mould(1000).take_some(plain + odd + plain) == ([], plain + odd + plain)
 
 
 def test_an_answer_of_many_frames_a_read_is_known_at_a_glance() -> None:
@@ -127,8 +134,26 @@ def test_an_answer_of_many_frames_a_read_is_known_at_a_glance() -> None:
             super().feed(frame, out)
 
     assert read(grouped(pieces, [5] * 18), Counted)[1:] == ("".join(f"word{n} " for n in range(90)), 90)
-    # The first two reads: what opens an answer may be a tag.
-    assert len(counted) == 10
+    # The first word: what opens an answer may be a tag.
+    assert len(counted) == 1
+
+
+def test_in_a_read_that_is_a_whole_answer_the_plain_words_are_known_at_a_glance() -> None:
+    counted: list[bytes] = []
+
+    class Counted(ChatDecoder):
+        def feed(self, frame: Frame, out: list[Event]) -> None:
+            counted.append(frame.data)
+            super().feed(frame, out)
+
+    words = [frame({"content": f"word{n} "}) for n in range(20)]
+    end = [frame({}, finish_reason="stop"), b"data: [DONE]\n\n"]
+    pieces = [frame({"role": "assistant", "content": ""}), *words[:10], frame({"content": "\n"}), *words[10:], *end]
+    found = read([b"".join(pieces)], Counted)
+    assert found == read(pieces, SlowDecoder)
+    assert found[1] == "".join([f"word{n} " for n in range(10)] + ["\n"] + [f"word{n} " for n in range(10, 20)])
+    # What opens it and what ends it, the first word, and the line break.
+    assert len(counted) == 5
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.name)

@@ -37,12 +37,14 @@ class Mould:
         "_between",
         "_end",
         "_end_bytes",
+        "_end_text",
         "_keep",
         "_limit",
         "_numbered",
         "_said",
         "_start",
         "_start_bytes",
+        "_start_chars",
         "count",
         "room",
     )
@@ -74,7 +76,9 @@ class Mould:
         self._start_bytes = len(start)
         self._end = around.after + b"\n\n"
         self._end_bytes = len(self._end)
-        self._between = (self._end + start).decode("utf-8", "surrogateescape")
+        self._start_chars = len(start.decode("utf-8", "surrogateescape"))
+        self._end_text = self._end.decode("utf-8", "surrogateescape")
+        self._between = self._end_text + start.decode("utf-8", "surrogateescape")
         self._limit = limit_bytes
 
     def take(self, data: bytes) -> str | None:
@@ -103,24 +107,33 @@ class Mould:
         self._keep(text)
         return text
 
-    def take_all(self, data: bytes) -> list[str] | None:
-        """The same of a read that is several such frames, but for numbered ones."""
+    def take_some(self, data: bytes) -> tuple[list[str], bytes]:
+        """The same of all such frames that it begins with, but for numbered ones; and what comes after them."""
         size = len(data)
-        if self._numbered is not None or not (data.startswith(self._start) and data.endswith(self._end)):
-            return None
-        if size > self._limit or size > self.room:
-            return None
+        if self._numbered is not None or not data.startswith(self._start) or size > self._limit or size > self.room:
+            return [], data
         try:
-            texts = data[self._start_bytes : -self._end_bytes].decode().split(self._between)
+            whole = data.decode()
         except UnicodeDecodeError:
-            return None
-        for text in texts:
-            if not text or not text.isprintable() or '"' in text or "\\" in text:
-                return None
-        self.room -= size
+            return [], data
+        # From quote to quote: to look for all that stands between two texts takes twice as long.
+        find, goes_on, between, step = whole.find, whole.startswith, self._between, len(self._between)
+        texts, start = [], self._start_chars
+        while goes_on(between, quote := find('"', start)):
+            texts.append(whole[start:quote])
+            start = quote + step
+        if goes_on(self._end_text, quote):
+            texts.append(whole[start:quote])
+        said = "".join(texts)
+        if not said.isprintable() or "\\" in said or not all(texts):
+            odd = (n for n, text in enumerate(texts) if not text or not text.isprintable() or "\\" in text)
+            texts = texts[: next(odd)]
+            said = "".join(texts)
+        end = len(said.encode()) + len(texts) * (self._start_bytes + self._end_bytes)
+        self.room -= end
         self.count += len(texts)
         if self._said is not None:
             for text in texts:
                 self._said(text)
-        self._keep("".join(texts))
-        return texts
+        self._keep(said)
+        return texts, data[end:]

@@ -23,6 +23,10 @@ from headwater.think import ThinkSplitter
 DEFAULT_LIMIT_BYTES: Final = 64 * 1024 * 1024
 # OpenAI's is in no document of theirs: tests/wire/responses/keepalive.sse
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+_FEW: Final = 4
+"""So many frames are not worth a look at whether they are alike: the last ones of an answer, say."""
+_STRETCHES: Final = 8
+"""Of a read: so often it is looked at whether the next ones are alike."""
 KEEP_ALIVES: Final = frozenset({"ping", "keepalive"})
 
 
@@ -97,8 +101,20 @@ class TurnReader:
         text = self.plain(data)
         if text is not None:
             return [TextDelta(text)]
-        texts = None if self._mould is None else self._mould.take_all(data)
-        return self._feed_any(data) if texts is None else [TextDelta(text) for text in texts]
+        events: list[Event] = []
+        for _ in range(_STRETCHES):
+            if self._mould is not None:
+                texts, data = self._mould.take_some(data)
+                events += [TextDelta(text) for text in texts]
+            cut = data.find(b"\n\n") + 2
+            if len(data) <= _FEW * cut or cut < _FEW or self._body is not None or self.closed:
+                break
+            # The first by itself: it may tell what the others look like, or have stood between some that are alike.
+            events += self._feed_any(data[:cut])
+            data = data[cut:]
+        if data and not self.closed:
+            events += self._feed_any(data)
+        return events
 
     @property
     def activity(self) -> int:
@@ -136,11 +152,11 @@ class TurnReader:
             return self._deliver(out)
         if self._room < 0 or self._frames.error is not None:
             self._give_up()
-        if self._text_flows and out and all(map(_is_plain, out)):
-            self._accumulate(out)
+        plain = bool(out) and all(map(_is_plain, out))
+        events = self._accumulate(out) if plain and self._text_flows else self._deliver(out)
+        if plain and self._text_flows:
             self._learn(data, frames[-1])
-            return out
-        return self._deliver(out)
+        return events
 
     def _learn(self, data: bytes, frame: sse.Frame) -> None:
         """The next read may be like the last frame of this one, which has brought text alone, if it is a plain one."""

@@ -46,6 +46,8 @@ FINISHES: Final[dict[str, Finish]] = {
     "pause_turn": "turn_limit",
 }
 
+_DONE: Final = b"[DONE]"
+
 
 class ChatDecoder:
     __slots__ = (
@@ -81,14 +83,16 @@ class ChatDecoder:
         """Nothing waits for what is next: a text is all that it brings."""
 
     def feed(self, frame: Frame, out: list[Event]) -> None:
+        if frame.data == _DONE:
+            self._done(out)
+            return
         try:
             chunk = read_chunk(frame.data)
         except (ValueError, RecursionError):
             bare = frame.data.strip()
-            if bare in (b"[DONE]", b""):
-                if bare:
-                    self._end_calls(out)
-                    self.evidence.terminated = True
+            if bare == _DONE:
+                self._done(out)
+            if bare in (_DONE, b""):
                 return
             chunk = read_lenient(frame.data)
             self._join_halves(chunk)
@@ -114,6 +118,10 @@ class ChatDecoder:
         for choice in chunk.choices:
             if choice.index == 0:
                 self._choice(choice, out)
+
+    def _done(self, out: list[Event]) -> None:
+        self._end_calls(out)
+        self.evidence.terminated = True
 
     def around_text(self, data: bytes) -> Around | None:
         before, after = split(data, b"content")
