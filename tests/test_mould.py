@@ -107,12 +107,16 @@ def test_several_frames_of_a_read_are_several_texts() -> None:
 
 @pytest.mark.parametrize("between", [b"", b": ping\n\n", b"id: 7\n", b"data: {}\n\n", b"data: "])
 @pytest.mark.parametrize("raw", [b"", b"\\n", b'"', b"\x7f"])
-def test_of_several_the_first_that_is_unusual_and_what_follows_is_left_to_the_decoder(raw: bytes, between: bytes) -> None:
+def test_of_several_the_first_that_is_unusual_and_what_follows_is_left_to_the_decoder(
+    raw: bytes, between: bytes
+) -> None:
     plain, odd = (b"data: " + BEFORE + text + AFTER + b"\n\n" for text in ("Grüße".encode(), raw))
     taking = mould(2000)
     assert taking.take_some(plain + between + odd) == (["Grüße"], between + odd)
     assert taking.take_some(plain + plain + odd + plain) == (["Grüße"] * 2, odd + plain)
-    assert taking.take_some(plain + between + plain) == ((["Grüße"], between + plain) if between else (["Grüße"] * 2, b""))
+    assert taking.take_some(plain + between + plain) == (
+        (["Grüße"], between + plain) if between else (["Grüße"] * 2, b"")
+    )
     assert taking.take_some(plain + plain[:-3]) == (["Grüße"], plain[:-3])
     assert taking.take_some(odd + plain) == ([], odd + plain)
     assert taking.take_some(plain[1:] + plain) == ([], plain[1:] + plain)

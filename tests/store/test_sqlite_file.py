@@ -7,12 +7,15 @@ import sys
 from pathlib import Path
 
 import apsw
+import msgspec
 import pytest
 
 from headwater.clock import SystemClock
+from headwater.conversation import Assistant, Request, Text, User
 from headwater.errors import StoreError
-from headwater.events import TextDelta
-from headwater.records import Key
+from headwater.events import Completed, TextDelta
+from headwater.lifecycle import RunState
+from headwater.records import Key, RunBody
 from headwater.store.framing import pack, unpack
 from headwater.store.opening import open_store
 from headwater.store.results import Batch
@@ -20,9 +23,10 @@ from headwater.store.sqlite import connection as connection_module
 from headwater.store.sqlite import open_sqlite
 from headwater.store.sqlite.connection import connect, prepare
 from headwater.store.sqlite.database import SqliteDatabase
-from headwater.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, migrate
+from headwater.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, digest, migrate
 from headwater.testing.store_suite.making import (
     OWNER,
+    a_run,
     answered,
     ended,
     entries,
@@ -123,6 +127,32 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     connection.close()
     error = trouble_with(path)
     assert (error.trouble, "upgrade" in error.message) == ("newer", True)
+
+
+@pytest.mark.anyio
+async def test_a_file_of_the_first_schema_is_brought_up_to_date_and_says_what_it_said(tmp_path: Path) -> None:
+    path = tmp_path / "headwater.db"
+    prepare(path)
+    connection = connect(path, "process")
+    with connection:
+        connection.execute("CREATE TABLE migration (number INTEGER PRIMARY KEY, digest TEXT NOT NULL)")
+        for statement in MIGRATIONS[0]:
+            connection.execute(statement)
+        connection.execute("INSERT INTO migration VALUES (1, ?)", (digest(MIGRATIONS[0]),))
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("user_version", 1)
+    run = a_run(state=RunState.ENDED, outcome=Completed())
+    body = RunBody(Request((User((Text("Was it so?"),)),)), (Assistant((Text("It was so."),)),))
+    connection.execute(
+        """INSERT INTO run (id, owner, created_at, state, status, ended_at, has_log, record)
+        VALUES (?, ?, 0, 'ended', 'completed', 0, 0, ?)""",
+        (run.id, run.owner, msgspec.json.encode(run)),
+    )
+    connection.execute("INSERT INTO run_body SELECT n, ? FROM run", (msgspec.json.encode(body),))
+    connection.close()
+    store = await open_sqlite(path, address="127.0.0.1:8790", clock=SystemClock(), entropy=os.urandom)
+    assert await store.body(run.owner, run.id) == body
+    await store.close()
 
 
 def test_somebody_elses_database_is_left_alone(tmp_path: Path) -> None:

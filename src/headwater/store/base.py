@@ -72,7 +72,8 @@ class RunStore(Protocol):
         """
 
     def append(self, batch: Batch, committed: Committed, /) -> None:
-        """Hand over entries of a run that this worker has. They are kept when `committed` says so, not before.
+        """Hand over entries of a run that this worker has. They are kept when `committed` says so, or an `end` of the
+        run that stands; not before.
 
         All that is waiting, of all runs, is kept as one. A later call for the same run may replace `committed` if it
         was not told yet. Entries that are refused are not tried again: `end` takes them with its tail. Raises

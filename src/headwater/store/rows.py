@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from headwater.conversation import Message
 from headwater.records import (
     Approval,
     AtHead,
@@ -31,6 +32,7 @@ class QueuedBody(Struct, frozen=True):
 encode: Final = msgspec.json.Encoder().encode
 decode_run: Final = msgspec.json.Decoder(Run).decode
 decode_body: Final = msgspec.json.Decoder(RunBody).decode
+decode_output: Final = msgspec.json.Decoder(tuple[Message, ...]).decode
 decode_approval: Final = msgspec.json.Decoder(Approval).decode
 decode_reservation: Final = msgspec.json.Decoder(Reservation).decode
 decode_session: Final = msgspec.json.Decoder(Session).decode

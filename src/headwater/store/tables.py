@@ -11,6 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
+from headwater.conversation import Message
 from headwater.errors import StoreError
 from headwater.records import (
     Approval,
@@ -49,7 +50,8 @@ class RunTables(Protocol):
 
     async def body(self, run_id: str) -> RunBody | None: ...
 
-    async def put_body(self, run_id: str, body: RunBody) -> None: ...
+    async def put_output(self, run_id: str, output: tuple[Message, ...]) -> None:
+        """Of its body, what was answered."""
 
     async def runs(self, owner: str | None, session_id: str | None, status: str | None, page: Page) -> list[Run]:
         """By creation, newest first."""
@@ -175,6 +177,9 @@ class OtherTables(Protocol):
 class Tables(RunTables, SessionTables, OtherTables, Protocol):
     """All of them."""
 
+    exclusive: bool
+    """Nobody else writes before this transaction is over: what was read is as good as locked."""
+
 
 class Undone(StoreError):
     """Nothing of a transaction was kept, by no fault of its own (a deadlock, a connection that broke)."""
@@ -185,6 +190,9 @@ class Database(Protocol):
 
     alone: bool
     """No other worker can be alive: the engine itself has seen to that."""
+
+    at_once: bool
+    """Nothing in it waits: a transaction is over before it is anybody else's turn."""
 
     def reading(self) -> AbstractAsyncContextManager[Tables]:
         """Everything is read as of one moment."""

@@ -86,6 +86,11 @@ class GroupWriter:
         if self._timer is None and not self._under_way:
             self._flush_soon()
 
+    def waiting(self, run_id: str) -> Batch | None:
+        """What was handed over of this run, and is in no commit yet."""
+        log = self._logs.get(run_id)
+        return Batch(run_id, log.kept_seq + 1, log.waiting) if log is not None and log.waiting else None
+
     async def settle(self, run_id: str) -> StoreError | None:
         """Until all that was handed over of this run is kept, or was refused: then, why."""
         while (log := self._logs.get(run_id)) is not None and (log.waiting or log.under_way):

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from headwater.clock import Clock
 from headwater.errors import StoreError
 from headwater.records import Approval, IdempotencyKey, Run, RunBody, StopRequest
@@ -71,12 +73,20 @@ class RunEngine(Core):
         return released
 
     async def end(self, ending: Ending) -> EndResult:
-        await self._settle(ending.run_id)
-        result = await self._write(lambda tx: runs.end(tx, ending))
+        whole = await self._whole(ending)
+        result = await self._write(lambda tx: runs.end(tx, whole))
         self._writer.disown(ending.run_id)
         if isinstance(result, EndStands) and result.next is not None:
             self._writer.own(result.next.run.id, -1)
         return result
+
+    async def _whole(self, ending: Ending) -> Ending:
+        """What was handed over comes first: committed before, or as one with the end where that is as good."""
+        if not self._database.at_once:
+            await self._settle(ending.run_id)
+        elif (waiting := self._writer.waiting(ending.run_id)) is not None:
+            return replace(ending, tail=waiting if ending.tail is None else _joined(waiting, ending.tail))
+        return ending
 
     async def _settle(self, run_id: str) -> None:
         """What was handed over comes first. A run that is lost is told so by the rules."""
@@ -168,6 +178,14 @@ class RunEngine(Core):
 
     def watch_orders(self, told: Callable[[str], None]) -> Unwatch:
         return self._hub.orders.add(self.worker_id, told)
+
+
+def _joined(waiting: Batch, tail: Batch) -> Batch:
+    """What is in both is there once: whoever takes what was handed over for refused brings it again."""
+    before = tail.first_seq - waiting.first_seq
+    if not 0 < before <= len(waiting.entries):
+        return tail
+    return replace(waiting, entries=[*waiting.entries[:before], *tail.entries])
 
 
 def _visible(run: Run | None, owner: str | None) -> Run | None:

@@ -22,6 +22,8 @@ from headwater.store.tables import Tables
 
 
 class MemoryTables(MemorySessions):
+    exclusive = True
+
     def __init__(self) -> None:
         super().__init__()
         self._blobs: dict[Owned, tuple[Blob, float]] = {}
@@ -98,6 +100,7 @@ class MemoryTables(MemorySessions):
 
 class MemoryDatabase(MemoryTables):
     alone = False
+    at_once = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from headwater.conversation import Message
 from headwater.lifecycle import RunState
 from headwater.records import Approval, Reservation, Run, RunBody
 from headwater.store.results import Batch, Page, RunQuestion
@@ -45,8 +46,8 @@ class MemoryRuns:
     async def body(self, run_id: str) -> RunBody | None:
         return self._bodies.get(run_id)
 
-    async def put_body(self, run_id: str, body: RunBody) -> None:
-        self._bodies[run_id] = body
+    async def put_output(self, run_id: str, output: tuple[Message, ...]) -> None:
+        self._bodies[run_id] = replace(self._bodies.get(run_id) or RunBody(), output=output)
 
     async def runs(self, owner: str | None, session_id: str | None, status: str | None, page: Page) -> list[Run]:
         return RunQuestion(owner, session_id, status, page).of(self._runs.values())

@@ -43,6 +43,7 @@ class Patience(Struct, frozen=True):
 
 class PostgresDatabase:
     alone = False
+    at_once = False
 
     def __init__(
         self,

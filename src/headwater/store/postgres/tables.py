@@ -16,6 +16,8 @@ INDEXED_AT_ONCE: Final = 50
 
 
 class PostgresTables(PostgresSessions):
+    exclusive = False
+
     async def blob(self, owner: str, hash: str) -> Blob | None:
         row = await self._one(
             """SELECT hash, media_type, data FROM headwater.blob JOIN headwater.blob_owner USING (hash)

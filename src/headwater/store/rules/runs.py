@@ -207,7 +207,7 @@ async def lock(tx: Transaction, run_id: str) -> tuple[Session | None, Run | None
     seen = await tx.tables.run(run_id)
     while seen is not None:
         session = None if seen.session_id is None else await tx.tables.lock_session(seen.owner, seen.session_id)
-        run = await tx.tables.lock_run(run_id)
+        run = seen if tx.tables.exclusive else await tx.tables.lock_run(run_id)
         if run is None or run.owner == seen.owner:
             return session, run
         # It was adopted meanwhile, and its session with it.
@@ -245,8 +245,7 @@ async def end(tx: Transaction, ending: Ending) -> EndResult:
     if session is not None:
         return EndStands(ended, await _leave(tx, session, run, ending))
     if ending.output:
-        body = await tx.tables.body(run.id) or RunBody()
-        await tx.tables.put_body(run.id, replace(body, output=ending.output))
+        await tx.tables.put_output(run.id, ending.output)
     return EndStands(ended)
 
 

@@ -5,8 +5,7 @@ transaction lasts as long as one question. Searches and blobs, which take millis
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Concatenate, Final, ParamSpec, TypeVar
 
@@ -38,6 +37,13 @@ _ALIVE: Final = "SELECT 1 FROM worker WHERE id = ? AND NOT fenced"
 
 
 class SqliteTables(SqliteSessions):
+    exclusive = True
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        super().__init__(connection)
+        self._worker: tuple[bytes, Worker] | None = None
+        """The last one that was read: every transaction asks for its own."""
+
     async def put_blob(self, owner: str, blob: Blob, at: float) -> None:
         self._sql("INSERT OR IGNORE INTO blob VALUES (?, ?, ?)", (blob.hash, blob.media_type, blob.data))
         self._sql("REPLACE INTO blob_owner VALUES (?, ?, ?)", (owner, blob.hash, at))
@@ -64,7 +70,11 @@ class SqliteTables(SqliteSessions):
 
     async def worker(self, worker_id: str) -> Worker | None:
         row = self._sql("SELECT record FROM worker WHERE id = ?", (worker_id,)).fetchone()
-        return None if row is None else decode_worker(row[0])
+        if row is None:
+            return None
+        if self._worker is None or self._worker[0] != row[0]:
+            self._worker = (row[0], decode_worker(row[0]))
+        return self._worker[1]
 
     # A writer is alone.
     hold_worker = lock_worker = worker
@@ -93,12 +103,20 @@ class _Transaction:
     """All that is within, or nothing of it. What SQLite raises there is translated."""
 
     # Not by `contextmanager`, of which this would be two: there is one for every commit.
-    __slots__ = ("_begin", "_connection", "_path")
+    __slots__ = ("_begin", "_connection", "_path", "_tables")
 
-    def __init__(self, connection: apsw.Connection, begin: str, path: str) -> None:
+    def __init__(self, connection: apsw.Connection, begin: str, path: str, tables: SqliteTables) -> None:
         self._connection = connection
         self._begin = begin
         self._path = path
+        self._tables = tables
+
+    async def __aenter__(self) -> Tables:
+        self.__enter__()
+        return self._tables
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, where: object) -> None:
+        self.__exit__(kind, error, where)
 
     def __enter__(self) -> None:
         try:
@@ -121,6 +139,8 @@ class _Transaction:
 
 
 class SqliteDatabase:
+    at_once = True
+
     def __init__(self, path: Path, *, address: str, durability: Durability, beside: bool = False) -> None:
         """`beside`: while a server has it, for a command that reads or changes keys, say. It takes no lock."""
         self._path = str(path)
@@ -139,18 +159,11 @@ class SqliteDatabase:
         self._reading = SqliteTables(self._reader)
         self._hubs: list[Hub] = []
 
-    @asynccontextmanager
-    async def reading(self) -> AsyncIterator[Tables]:
-        with self._transaction(self._reader, "BEGIN"):
-            yield self._reading
+    def reading(self) -> _Transaction:
+        return _Transaction(self._reader, "BEGIN", self._path, self._reading)
 
-    @asynccontextmanager
-    async def writing(self) -> AsyncIterator[Tables]:
-        with self._transaction(self._writer, "BEGIN IMMEDIATE"):
-            yield self._writing
-
-    def _transaction(self, connection: apsw.Connection, begin: str) -> "_Transaction":
-        return _Transaction(connection, begin, self._path)
+    def writing(self) -> _Transaction:
+        return _Transaction(self._writer, "BEGIN IMMEDIATE", self._path, self._writing)
 
     def commit(self, worker_id: str, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
         writer = self._writer
@@ -158,7 +171,7 @@ class SqliteDatabase:
             (batch.first_seq, batch.first_seq + len(batch.entries) - 1, pack(batch.entries), batch.run_id, worker_id)
             for batch in batches
         ]
-        with self._transaction(writer, "BEGIN IMMEDIATE"):
+        with self.writing():
             if not writer.execute(_ALIVE, (worker_id,)).fetchone():
                 raise fenced(worker_id)
             before = writer.total_changes()
@@ -177,7 +190,7 @@ class SqliteDatabase:
 
     async def index(self) -> None:
         while True:
-            with self._transaction(self._writer, "BEGIN IMMEDIATE"):
+            with self.writing():
                 if not index_some(self._writer):
                     return
             await asyncio.sleep(0)
@@ -185,7 +198,7 @@ class SqliteDatabase:
     async def forget(self) -> None:
         going_on = False
         while True:
-            with self._transaction(self._writer, "BEGIN IMMEDIATE"):
+            with self.writing():
                 if not forget_some(self._writer, going_on=going_on):
                     return
             going_on = True

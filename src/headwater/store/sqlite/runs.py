@@ -5,12 +5,21 @@ from contextlib import closing
 from typing import Final
 
 import apsw
+from msgspec.structs import replace
 
+from headwater.conversation import Message
 from headwater.lifecycle import status
 from headwater.records import Approval, Reservation, Run, RunBody
 from headwater.store.framing import pack, unpack
 from headwater.store.results import Batch, Page
-from headwater.store.rows import decode_approval, decode_body, decode_reservation, decode_run, encode
+from headwater.store.rows import (
+    decode_approval,
+    decode_body,
+    decode_output,
+    decode_reservation,
+    decode_run,
+    encode,
+)
 
 _ADD: Final = """INSERT INTO run
     (id, owner, session_id, created_at, state, status, worker_id, ended_at, has_log, record)
@@ -30,7 +39,7 @@ class SqliteRuns:
 
     async def add_run(self, run: Run, body: RunBody) -> None:
         self._sql(_ADD, _columns(run))
-        await self.put_body(run.id, body)
+        self._sql("INSERT INTO run_body (run, record) VALUES (last_insert_rowid(), ?)", (encode(body),))
 
     async def add_notes(self, runs: Sequence[Run]) -> None:
         self._sql_many(_ADD, map(_columns, runs))
@@ -43,12 +52,17 @@ class SqliteRuns:
 
     async def body(self, run_id: str) -> RunBody | None:
         row = self._sql(
-            "SELECT run_body.record FROM run_body JOIN run ON run.n = run_body.run WHERE run.id = ?", (run_id,)
+            "SELECT run_body.record, output FROM run_body JOIN run ON run.n = run_body.run WHERE run.id = ?", (run_id,)
         ).fetchone()
-        return None if row is None else decode_body(row[0])
+        if row is None:
+            return None
+        body = decode_body(row[0])
+        return body if row[1] is None else replace(body, output=decode_output(row[1]))
 
-    async def put_body(self, run_id: str, body: RunBody) -> None:
-        self._sql("REPLACE INTO run_body SELECT n, ? FROM run WHERE id = ?", (encode(body), run_id))
+    async def put_output(self, run_id: str, output: tuple[Message, ...]) -> None:
+        self._sql(
+            "UPDATE run_body SET output = ? WHERE run = (SELECT n FROM run WHERE id = ?)", (encode(output), run_id)
+        )
 
     async def runs(self, owner: str | None, session_id: str | None, status: str | None, page: Page) -> list[Run]:
         wanted: dict[str, object] = {

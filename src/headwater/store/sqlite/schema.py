@@ -96,6 +96,8 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         """CREATE TABLE indexed (message INTEGER NOT NULL, stale INTEGER NOT NULL)""",
         """INSERT INTO indexed VALUES (0, 0)""",
     ),
+    # Of a body, what comes with the end: so what was asked need not be read and written again then.
+    ("""ALTER TABLE run_body ADD COLUMN output BLOB""",),
 )
 
 

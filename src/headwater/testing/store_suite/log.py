@@ -16,6 +16,7 @@ from headwater.testing.store_suite.making import (
     OWNER,
     Backend,
     a_run,
+    ended,
     ended_well,
     kept,
     logged,
@@ -62,6 +63,45 @@ class LogTests:
         piece = await store.read(OWNER, run.id)
         assert piece is not None
         assert (told, len(piece.batches)) == ([(2, None)], 1)
+
+    async def test_what_waits_when_a_run_ends_is_kept_once_and_before_its_last_words(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        await kept(store, tokens(run.id, 0, 2))
+        told: list[int] = []
+        store.append(tokens(run.id, 2, 3), lambda seq, trouble: told.append(seq))
+        await ended_well(store, run.id, tail=tokens(run.id, 5, 2))
+        assert [decode_entry(entry).seq for entry in await logged(store, run.id)] == list(range(7))
+        piece = await store.read(OWNER, run.id, 10)
+        assert piece is not None
+        assert (piece.last_seq, piece.run.last_seq) == (6, 6)
+        await asyncio.sleep(0.01)
+        # Nobody is told of it later, and it is not there twice: the end stood for it.
+        assert [decode_entry(entry).seq for entry in await logged(store, run.id)] == list(range(7))
+        assert told in ([], [4])
+
+    @pytest.mark.parametrize("first", range(5))
+    async def test_what_waits_and_is_brought_again_is_there_once(self, backend: Backend, first: int) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        await kept(store, tokens(run.id, 0, 2))
+        store.append(tokens(run.id, 2, 2), lambda *_: None)
+        await ended_well(store, run.id, tail=tokens(run.id, first, 6 - first))
+        assert await logged(store, run.id) == list(tokens(run.id, 0, 6).entries)
+
+    async def test_an_end_that_leaves_a_gap_behind_what_waits_is_refused(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        store.append(tokens(run.id, 0, 2), lambda *_: None)
+        with pytest.raises(ValueError, match="goes on at"):
+            await ended(store, run.id, tail=tokens(run.id, 3))
+
+    async def test_what_waits_is_kept_also_by_an_end_that_has_no_words_of_its_own(self, backend: Backend) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        store.append(tokens(run.id, 0, 2), lambda *_: None)
+        await ended_well(store, run.id)
+        assert [decode_entry(entry).seq for entry in await logged(store, run.id)] == [0, 1]
 
     async def test_runs_that_write_at_the_same_time_keep_out_of_each_others_logs(self, backend: Backend) -> None:
         store = await backend.worker()
@@ -128,15 +168,6 @@ class LogTests:
         store.watch_run(run.id, lambda: told.append(1))
         await kept(store, tokens(run.id, 0))
         assert (len(told), len(reported)) == (1, 1)
-
-    async def test_what_was_handed_over_is_kept_before_the_end(self, backend: Backend) -> None:
-        store = await backend.worker()
-        run = (await started(store)).run
-        told: list[Any] = []
-        store.append(tokens(run.id, 0, 2), lambda *args: told.append(args))
-        await ended_well(store, run.id, tail=tail(run.id, 2))
-        assert told == [(1, None)]
-        assert len(await logged(store, run.id)) == 3
 
     async def test_anothers_log_is_not_there(self, backend: Backend) -> None:
         store = await backend.worker()
