@@ -35,6 +35,7 @@ _COLUMNS: Final = (
 )
 _SHORT_TOKENS: Final = 20
 _LONG_TOKENS: Final = 200
+_MANY_TOKENS_PER_S: Final = 15_000
 _NGINX_US: Final = {PACED: 16.0, SATURATED: 2.3}
 """What a token took nginx on the machine, and in the hour, that the budgets in µs and ms were set on."""
 
@@ -93,11 +94,16 @@ def request_us(found: Found, name: str) -> float:
 
 
 def on_top(found: Found, load: str, of: str) -> Held:
-    """`of`: the load by which the machine's pace is told."""
+    """The budget is for a token where there are many, and for all commits where there are few.
+
+    `of`: the load by which the machine's pace is told.
+    """
     recorded = found[load][RECORDED]
-    what = f"recorded, on top, {load} ({recorded.tokens_per_s:,.0f} tokens/s in all)"
+    where = f"{load} ({recorded.tokens_per_s:,.0f} tokens/s in all)"
+    if recorded.tokens_per_s < _MANY_TOKENS_PER_S:
+        return Held(f"recorded, commits, {where}", recorded.commits * 100, 15, "% of a core")
     more_us = recorded.us_per_token - found[load][OURS].us_per_token
-    return Held(what, more_us, 10, "µs a token", slower(found, of))
+    return Held(f"recorded, on top, {where}", more_us, 10, "µs a token", slower(found, of))
 
 
 def slower(found: Found, load: str) -> float:
@@ -118,8 +124,8 @@ def budgets(found: Found) -> str:
     held += [
         Held("a request, unrecorded, without its tokens", request_us(found, OURS), 250, "µs", slower(found, SATURATED)),
         on_top(found, SATURATED, SATURATED),
+        on_top(found, PACED, PACED),
         on_top(found, OPEN, PACED),
-        Held("recorded, commits, 256 streams × 50 tokens/s", found[PACED][RECORDED].commits * 100, 15, "% of a core"),
         Held("first token, added, 1 stream, p50", one, 1, "ms", slower(found, SATURATED)),
         Held("first token, added, 256 streams, p99", many, 25, "ms", slower(found, PACED)),
         Held("1,000 open streams, unrecorded", ours[OPEN].kb_per_stream, 60, "kB a stream"),

@@ -196,6 +196,15 @@ async def test_a_name_that_several_have_is_refused_with_the_choices() -> None:
     assert error.message == "Several upstreams have a model 'shared'. Say which: 'local/shared' or 'other/shared'."
 
 
+async def test_of_several_that_have_a_name_only_those_are_told_that_may_be_asked() -> None:
+    catalog, _ = three()
+    for allowed, told in (("other/shared", "Say which: 'other/shared'."), ("shared", "This key may ask none of them")):
+        with pytest.raises(CallerError) as raised:
+            await catalog.resolve("shared", 0.0, lambda name, allowed=allowed: name == allowed)  # type: ignore[misc]
+        assert told in raised.value.message
+        assert "local" not in raised.value.message
+
+
 async def test_an_agent_is_no_model() -> None:
     catalog = Catalog(settings(model("fast", "demo"), agents=("helper",)), Upstreams())
     assert (await refused(catalog, "helper")).message == "'helper' is an agent, and a model is needed here."

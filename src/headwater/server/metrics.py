@@ -117,7 +117,10 @@ class Metrics:
             "headwater_recovered_runs", "Runs of dead workers that this one has ended.", registry=registry
         )
         self._commits = Histogram(
-            "headwater_store_commit_seconds", "Commits of what runs have said.", buckets=_COMMIT_S, registry=registry
+            "headwater_store_commit_seconds",
+            "Transactions that keep something: starts, what runs say, ends.",
+            buckets=_COMMIT_S,
+            registry=registry,
         )
         self._going_on = Gauge(
             "headwater_runs_going_on", "Runs at this moment.", registry=registry, multiprocess_mode="livesum"

@@ -136,8 +136,9 @@ class Catalog:
             case []:
                 raise self._not_found(name, may)
             case _:
-                choices = " or ".join(f"'{one.upstream}/{name}'" for one in found)
-                message = f"Several upstreams have a model '{name}'. Say which: {choices}."
+                choices = " or ".join(f"'{whole}'" for one in found if may(whole := f"{one.upstream}/{name}"))
+                which = f"Say which: {choices}." if choices else "This key may ask none of them by its whole name."
+                message = f"Several upstreams have a model '{name}'. {which}"
                 raise CallerError(message, code="model_ambiguous", param="model")
 
     def at_hand(self, name: str) -> Resolved | None:
