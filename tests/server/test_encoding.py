@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headwater.dialects import DIALECTS
 from headwater.dialects.base import Head
@@ -15,6 +17,7 @@ from headwater.events import (
     Event,
     Failed,
     ProviderState,
+    ReasoningDelta,
     RunEnded,
     TextDelta,
 )
@@ -80,3 +83,27 @@ def test_the_rest_of_a_stream_is_the_stream_without_its_beginning() -> None:
     everything = frames(whole(0))
     for had in range(len(everything) + 2):
         assert frames(whole(had)) == everything[had:]
+
+
+TEXTS = st.text(st.sampled_from([*'a,"\\ []{}\n\t', "é", "河", "🙂", "\x7f", "\u2028"]), max_size=6)
+EVENTS = st.one_of(
+    st.builds(TextDelta, TEXTS),
+    st.builds(TextDelta, TEXTS),
+    st.builds(TextDelta, TEXTS.filter(bool), st.just(True)),
+    st.builds(ReasoningDelta, TEXTS),
+    st.just(SEARCH),
+)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@given(st.lists(EVENTS, max_size=12))
+def test_what_comes_at_once_is_told_as_if_it_had_come_one_by_one(dialect: DialectName, came: list[Event]) -> None:
+    events = begun(*came, RunEnded(Completed("stop")))
+    one_by_one = streamed(dialect)
+    assert streamed(dialect).encode(events) == b"".join(one_by_one.encode([event]) for event in events)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_any_number_of_texts_may_come_at_once(dialect: DialectName) -> None:
+    body = streamed(dialect).encode(begun(*[TextDelta("no, ")] * 5000, RunEnded(Completed("stop"))))
+    assert body.count(b"no, ") >= 5000

@@ -6,6 +6,7 @@ Pure. The endings are the dialects' own; what is decided here is which status go
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
 from headwater.accumulate import Accumulator
@@ -15,6 +16,8 @@ from headwater.dialects.base import NOT_CARRIED, NOTED, Dialect, Encoder, Head, 
 from headwater.dialects.carry import MAY_BE_UNSAID, unsaid
 from headwater.events import DialectName, Event, Notice, Outcome, RunEnded, TextDelta, Usage
 from headwater.server.streams import Headers
+
+_json = msgspec.json.encode
 
 JSON: Final = (b"content-type", b"application/json")
 SSE: Final = (b"content-type", b"text/event-stream; charset=utf-8")
@@ -94,14 +97,32 @@ class Streamed:
             if type(event) is TextDelta and self._begun and not event.refusal:
                 return self._encode(event)
             return self._one(event)
-        return b"".join(
-            [
-                self._encode(event)
-                if type(event) is TextDelta and self._begun and not event.refusal
-                else self._one(event)
-                for event in events
-            ]
-        )
+        pieces: list[bytes] = []
+        plain: list[TextDelta] = []
+        for event in events:
+            if type(event) is TextDelta and not event.refusal:
+                plain.append(event)
+                continue
+            if plain:
+                pieces.append(self._texts(plain))
+                plain = []
+            pieces.append(self._one(event))
+        if plain:
+            pieces.append(self._texts(plain))
+        return b"".join(pieces)
+
+    def _texts(self, events: Sequence[TextDelta]) -> bytes:
+        # What the first one is encoded to may be how all others go on.
+        first = self._one(events[0])
+        around = self._around_text() if len(events) > 1 and self._begun else None
+        if around is None:
+            return b"".join([first, *map(self._one, events[1:])])
+        listed = _json([event.text for event in events[1:]])
+        if b"\\" in listed:
+            return b"".join([first, *map(self._encode, events[1:])])
+        # No quote but those of the list: each comma between two is where a frame ends and the next begins.
+        before, after = around
+        return b"".join([first, before, listed[2:-2].replace(b'","', after + before), after])
 
     def _one(self, event: Event) -> bytes:
         if type(event) in MAY_BE_UNSAID and (remark := self._remarks.fresh(event)) is not None:
