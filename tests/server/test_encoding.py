@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headwater.dialects import DIALECTS
@@ -97,6 +97,7 @@ EVENTS = st.one_of(
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(st.lists(EVENTS, max_size=12))
+@example([TextDelta("a"), TextDelta('",'), TextDelta("b")])
 def test_what_comes_at_once_is_told_as_if_it_had_come_one_by_one(dialect: DialectName, came: list[Event]) -> None:
     events = begun(*came, RunEnded(Completed("stop")))
     one_by_one = streamed(dialect)
