@@ -98,9 +98,9 @@ def on_top(found: Found, load: str, of: str) -> Held:
 
     `of`: the load by which the machine's pace is told.
     """
-    recorded = found[load][RECORDED]
-    where = f"{load} ({recorded.tokens_per_s:,.0f} tokens/s in all)"
-    if recorded.tokens_per_s < _MANY_TOKENS_PER_S:
+    recorded, offered_per_s = found[load][RECORDED], found[load][DIRECT].tokens_per_s
+    where = f"{load} ({offered_per_s:,.0f} tokens/s without a gateway)"
+    if offered_per_s < _MANY_TOKENS_PER_S:
         return Held(f"recorded, commits, {where}", recorded.commits * 100, 15, "% of a core")
     more_us = recorded.us_per_token - found[load][OURS].us_per_token
     return Held(f"recorded, on top, {where}", more_us, 10, "µs a token", slower(found, of))

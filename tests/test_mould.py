@@ -150,14 +150,40 @@ def test_in_a_read_that_is_a_whole_answer_the_plain_words_are_known_at_a_glance(
             counted.append(frame.data)
             super().feed(frame, out)
 
-    words = [frame({"content": f"word{n} "}) for n in range(20)]
+    words = [f"word{n} " for n in range(40)]
+    words[25] = "\n"
     end = [frame({}, finish_reason="stop"), b"data: [DONE]\n\n"]
-    pieces = [frame({"role": "assistant", "content": ""}), *words[:10], frame({"content": "\n"}), *words[10:], *end]
+    pieces = [frame({"role": "assistant", "content": ""}), *(frame({"content": word}) for word in words), *end]
     found = read([b"".join(pieces)], Counted)
     assert found == read(pieces, SlowDecoder)
-    assert found[1] == "".join([f"word{n} " for n in range(10)] + ["\n"] + [f"word{n} " for n in range(10, 20)])
+    assert found[1] == "".join(words)
     # What opens it and what ends it, the first word, and the line break.
     assert len(counted) == 5
+
+
+def test_what_keeps_a_connection_alive_is_no_word_whatever_is_in_it() -> None:
+    ping = b"event: ping\n" + frame({"content": "ping"})
+    assert read([frame({"content": "a"}), frame({"content": "b"}) + ping, ping, ping])[1] == "ab"
+
+
+ODD = ['"', "\\", "\n", "\u2028", "<think>", "\x7f", "Grüße", "河", "🙂", ",", '","']
+
+
+@given(
+    st.lists(st.one_of(*[st.just("word")] * 4, st.sampled_from(ODD)), max_size=80),
+    st.lists(st.integers(1, 40), max_size=6),
+    st.sampled_from([b"", b": ping\n\n", b"event: ping\ndata: {}\n\n", b"id: 7\n"]),
+    st.integers(0, 80),
+)
+def test_however_many_words_a_read_has_it_is_read_as_if_it_had_one(
+    words: list[str], sizes: list[int], between: bytes, place: int
+) -> None:
+    pieces = [frame({"content": word}, ascii=word == "河") for word in words]
+    pieces[place:place] = [between] if between else []
+    pieces += [frame({}, finish_reason="stop"), b"data: [DONE]\n\n"]
+    expected = read(by_bytes(pieces), SlowDecoder)
+    assert read([b"".join(pieces)]) == expected
+    assert read(grouped(pieces, sizes)) == expected
 
 
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.name)

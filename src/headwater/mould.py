@@ -31,7 +31,7 @@ def split(data: bytes, field: bytes) -> tuple[bytes, bytes]:
 
 
 class Mould:
-    """The start and the end of a read that is one plain frame."""
+    """The start and the end of a plain frame: of a read that is one, or begins with several."""
 
     __slots__ = (
         "_between",
@@ -47,6 +47,7 @@ class Mould:
         "_start_chars",
         "count",
         "room",
+        "takes_several",
     )
 
     def __init__(
@@ -72,6 +73,7 @@ class Mould:
         """What follows a number that counts the frames; the start is what comes before that."""
         if counted := _NUMBER.search(start):
             start, self._numbered = start[: counted.start()], start[counted.end() :]
+        self.takes_several = self._numbered is None
         self._start = start
         self._start_bytes = len(start)
         self._end = around.after + b"\n\n"
@@ -108,14 +110,17 @@ class Mould:
         return text
 
     def take_some(self, data: bytes) -> tuple[list[str], bytes]:
-        """The same of all such frames that it begins with, but for numbered ones; and what comes after them."""
+        """The same of all such frames that it begins with, if it `takes_several`; and what comes after them."""
         size = len(data)
-        if self._numbered is not None or not data.startswith(self._start) or size > self._limit or size > self.room:
+        if not data.startswith(self._start) or size > self._limit or size > self.room:
             return [], data
         try:
             whole = data.decode()
         except UnicodeDecodeError:
             return [], data
+        if "\\" in whole:
+            # Texts with escapes are the decoder's, and whatever comes behind them is for another time.
+            whole = whole[: whole.index("\\")]
         # From quote to quote: to look for all that stands between two texts takes twice as long.
         find, goes_on, between, step = whole.find, whole.startswith, self._between, len(self._between)
         texts, start = [], self._start_chars
@@ -125,9 +130,8 @@ class Mould:
         if goes_on(self._end_text, quote):
             texts.append(whole[start:quote])
         said = "".join(texts)
-        if not said.isprintable() or "\\" in said or not all(texts):
-            odd = (n for n, text in enumerate(texts) if not text or not text.isprintable() or "\\" in text)
-            texts = texts[: next(odd)]
+        if not said.isprintable() or not all(texts):
+            texts = texts[: next(n for n, text in enumerate(texts) if not text or not text.isprintable())]
             said = "".join(texts)
         end = len(said.encode()) + len(texts) * (self._start_bytes + self._end_bytes)
         self.room -= end

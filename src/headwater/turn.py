@@ -23,10 +23,12 @@ from headwater.think import ThinkSplitter
 DEFAULT_LIMIT_BYTES: Final = 64 * 1024 * 1024
 # OpenAI's is in no document of theirs: tests/wire/responses/keepalive.sse
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+# To look at a frame by itself, and to learn from it, takes what ten frames take that are known by what was learned.
+_OPENING: Final = 2
 _FEW: Final = 4
-"""So many frames are not worth a look at whether they are alike: the last ones of an answer, say."""
+_MANY: Final = 16
 _STRETCHES: Final = 8
-"""Of a read: so often it is looked at whether the next ones are alike."""
+_FIRST: Final = (b"data: ", b"event: ")
 KEEP_ALIVES: Final = frozenset({"ping", "keepalive"})
 
 
@@ -101,20 +103,26 @@ class TurnReader:
         text = self.plain(data)
         if text is not None:
             return [TextDelta(text)]
+        if self._streaming and (self._mould is None or not self._mould.takes_several):
+            return self._feed_any(data)
         events: list[Event] = []
+        # Frames by themselves: what opens an answer and its first word, which tells what the others look like.
+        singly = _OPENING if not self._streaming and data.startswith(_FIRST) else 0
         for _ in range(_STRETCHES):
             if self._mould is not None:
                 texts, data = self._mould.take_some(data)
                 events += [TextDelta(text) for text in texts]
+                if not data:
+                    return events
+                # Behind many that are alike, what is not may well stand before as many again.
+                singly = int(len(texts) >= _MANY)
             cut = data.find(b"\n\n") + 2
-            if len(data) <= _FEW * cut or cut < _FEW or self._body is not None or self.closed:
+            if not singly or len(data) <= _FEW * cut or cut < _FEW or self.closed:
                 break
-            # The first by itself: it may tell what the others look like, or have stood between some that are alike.
+            singly -= 1
             events += self._feed_any(data[:cut])
             data = data[cut:]
-        if data and not self.closed:
-            events += self._feed_any(data)
-        return events
+        return events if self.closed else events + self._feed_any(data)
 
     @property
     def activity(self) -> int:
@@ -160,6 +168,8 @@ class TurnReader:
 
     def _learn(self, data: bytes, frame: sse.Frame) -> None:
         """The next read may be like the last frame of this one, which has brought text alone, if it is a plain one."""
+        if frame.event in KEEP_ALIVES:
+            return
         # Some servers pad each frame with noise, so that no two are alike: then it is not worth the time.
         name = b"" if frame.event is None else b"event: %b\n" % frame.event.encode()
         if self._learned * 4 <= self.activity and data.endswith(b"%bdata: %b\n\n" % (name, frame.data)):

@@ -354,6 +354,7 @@ class LiveRun:
                 self.lost = True
         if not self.lost:
             self.log.show(self.log.last_seq)
+            self._wake_keeping()
 
     def _with_tail(self, end: Ending) -> Ending:
         """What of the log is not committed, as of now: what was handed over may have been refused since."""

@@ -118,7 +118,7 @@ class Metrics:
         )
         self._commits = Histogram(
             "headwater_store_commit_seconds",
-            "Transactions that keep something: starts, what runs say, ends.",
+            "Transactions of runs: starts, what they say, ends.",
             buckets=_COMMIT_S,
             registry=registry,
         )

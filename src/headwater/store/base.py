@@ -81,7 +81,7 @@ class RunStore(Protocol):
         """
 
     def watch_commits(self, told: Callable[[float], None]) -> None:
-        """`told` how many seconds each transaction that keeps something took. One at a time is told."""
+        """`told` how many seconds each start, each end and each commit of what was appended took. One is told."""
 
     async def end(self, ending: Ending) -> EndResult:
         """The rest of the log, the outcome, the messages, the notices and the next of the queue: all or nothing.

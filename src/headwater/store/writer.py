@@ -62,6 +62,11 @@ class GroupWriter:
         self.told_of_commit: Callable[[float], None] | None = None
         """How long each took, of those that kept anything."""
 
+    def tell_of_commit(self, begun_s: float) -> None:
+        """That one is over which began then."""
+        if self.told_of_commit is not None:
+            self.told_of_commit(time.perf_counter() - begun_s)
+
     def own(self, run_id: str, last_seq: int) -> None:
         """This worker has the run now, and its log stands there."""
         self._logs[run_id] = _Log(run_id, last_seq, last_seq + 1, [], _nobody)

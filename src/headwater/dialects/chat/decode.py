@@ -90,9 +90,10 @@ class ChatDecoder:
             chunk = read_chunk(frame.data)
         except (ValueError, RecursionError):
             bare = frame.data.strip()
+            if not bare:
+                return
             if bare == _DONE:
                 self._done(out)
-            if bare in (_DONE, b""):
                 return
             chunk = read_lenient(frame.data)
             self._join_halves(chunk)

@@ -4,7 +4,6 @@ It decides when to look whether this worker was fenced, at the beginning of ever
 engine has undone by no fault of its own is done again.
 """
 
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
@@ -44,15 +43,12 @@ class Core:
         return await self._try(work)
 
     async def _try(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        begun_s = time.perf_counter()
         async with self._database.writing() as tables:
             me = await tables.hold_worker(self.worker_id)
             if me is None or me.fenced:
                 raise fenced(self.worker_id)
             tx = Transaction(tables, me, self._clock.unix_s(), self._entropy)
             result = await work(tx)
-        if self._writer.told_of_commit is not None:
-            self._writer.told_of_commit(time.perf_counter() - begun_s)
         if tx.news:
             self._database.publish(tx.news)
         return result

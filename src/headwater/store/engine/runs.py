@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 
 from headwater.clock import Clock
 from headwater.errors import StoreError
+from headwater.lifecycle import RunState
 from headwater.records import Approval, IdempotencyKey, Run, RunBody, StopRequest
 from headwater.store.base import READ_BYTES, Unwatch
 from headwater.store.engine.core import Core
@@ -52,9 +54,11 @@ class RunEngine(Core):
     # ------------------------------------------------------- start to end
 
     async def start(self, ask: Start) -> StartResult:
+        begun_s = time.perf_counter()
         result = await self._write(lambda tx: runs.start(tx, ask))
         if isinstance(result, Started):
             self._writer.own(result.run.id, -1)
+        self._writer.tell_of_commit(begun_s)
         return result
 
     async def claim(self, run_id: str) -> Started | None:
@@ -73,12 +77,19 @@ class RunEngine(Core):
         return released
 
     async def end(self, ending: Ending) -> EndResult:
+        begun_s = time.perf_counter()
         whole = await self._whole(ending)
         result = await self._write(lambda tx: runs.end(tx, whole))
-        self._writer.disown(ending.run_id)
+        if isinstance(result, EndStands) or not self._goes_on(result.run):
+            self._writer.disown(ending.run_id)
         if isinstance(result, EndStands) and result.next is not None:
             self._writer.own(result.next.run.id, -1)
+        self._writer.tell_of_commit(begun_s)
         return result
+
+    def _goes_on(self, run: Run | None) -> bool:
+        """It was not to be ended, and is still ours."""
+        return run is not None and run.state is RunState.RUNNING and run.worker_id == self.worker_id
 
     async def _whole(self, ending: Ending) -> Ending:
         """What was handed over comes first: committed before, or as one with the end where that is as good."""
@@ -182,10 +193,11 @@ class RunEngine(Core):
 
 def _joined(waiting: Batch, tail: Batch) -> Batch:
     """What is in both is there once: whoever takes what was handed over for refused brings it again."""
-    before = tail.first_seq - waiting.first_seq
-    if not 0 < before <= len(waiting.entries):
-        return tail
-    return replace(waiting, entries=[*waiting.entries[:before], *tail.entries])
+    again = tail.after(waiting.first_seq - 1)[: len(waiting.after(tail.first_seq - 1))]
+    if list(again) != list(waiting.after(tail.first_seq - 1)) or tail.first_seq > waiting.last_seq + 1:
+        raise ValueError(f"the log of {tail.run_id} goes on at {waiting.last_seq + 1}, not at {tail.first_seq}")
+    before = waiting.entries[: max(0, tail.first_seq - waiting.first_seq)]
+    return replace(tail, first_seq=tail.first_seq - len(before), entries=[*before, *tail.entries])
 
 
 def _visible(run: Run | None, owner: str | None) -> Run | None:

@@ -52,7 +52,9 @@ class SqliteRuns:
 
     async def body(self, run_id: str) -> RunBody | None:
         row = self._sql(
-            "SELECT run_body.record, output FROM run_body JOIN run ON run.n = run_body.run WHERE run.id = ?", (run_id,)
+            """SELECT run_body.record, run_output.record FROM run JOIN run_body ON run_body.run = n
+            LEFT JOIN run_output ON run_output.run = n WHERE id = ?""",
+            (run_id,),
         ).fetchone()
         if row is None:
             return None
@@ -60,9 +62,7 @@ class SqliteRuns:
         return body if row[1] is None else replace(body, output=decode_output(row[1]))
 
     async def put_output(self, run_id: str, output: tuple[Message, ...]) -> None:
-        self._sql(
-            "UPDATE run_body SET output = ? WHERE run = (SELECT n FROM run WHERE id = ?)", (encode(output), run_id)
-        )
+        self._sql("REPLACE INTO run_output SELECT n, ? FROM run WHERE id = ?", (encode(output), run_id))
 
     async def runs(self, owner: str | None, session_id: str | None, status: str | None, page: Page) -> list[Run]:
         wanted: dict[str, object] = {
@@ -103,7 +103,7 @@ class SqliteRuns:
         return [decode_run(record) for (record,) in rows]
 
     async def delete_run(self, run_id: str) -> None:
-        for table in ("batch", "run_body", "approval"):
+        for table in ("batch", "run_body", "run_output", "approval"):
             self._sql(f"DELETE FROM {table} WHERE run = (SELECT n FROM run WHERE id = ?)", (run_id,))
         self._sql("DELETE FROM run WHERE id = ?", (run_id,))
 

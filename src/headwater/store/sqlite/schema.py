@@ -96,8 +96,9 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         """CREATE TABLE indexed (message INTEGER NOT NULL, stale INTEGER NOT NULL)""",
         """INSERT INTO indexed VALUES (0, 0)""",
     ),
-    # Of a body, what comes with the end: so what was asked need not be read and written again then.
-    ("""ALTER TABLE run_body ADD COLUMN output BLOB""",),
+    # Of a body, what comes with the end: so what was asked need not be read and written again then. A table of its own:
+    # a server that is older than the command beside it goes on writing bodies as it knows them.
+    ("""CREATE TABLE run_output (run INTEGER PRIMARY KEY, record BLOB NOT NULL)""",),
 )
 
 

@@ -7,11 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from headwater.errors import StoreError
-from headwater.events import Completed, decode_entry
+from headwater.events import Completed, Stopped, decode_entry
 from headwater.lifecycle import RunState
 from headwater.records import Run, RunBody, StopRequest
 from headwater.store.base import Store
-from headwater.store.results import Busy, LogSlice, Missing, Page, StopStands
+from headwater.store.results import Busy, EndLost, LogSlice, Missing, Page, StopStands
 from headwater.testing.store_suite.making import (
     OWNER,
     Backend,
@@ -75,10 +75,11 @@ class LogTests:
         piece = await store.read(OWNER, run.id, 10)
         assert piece is not None
         assert (piece.last_seq, piece.run.last_seq) == (6, 6)
+        # Before the end, or not at all: the end says it of all that was handed over.
+        before = list(told)
         await asyncio.sleep(0.01)
-        # Nobody is told of it later, and it is not there twice: the end stood for it.
+        assert (before, told) in (([], []), ([4], [4]))
         assert [decode_entry(entry).seq for entry in await logged(store, run.id)] == list(range(7))
-        assert told in ([], [4])
 
     @pytest.mark.parametrize("first", range(5))
     async def test_what_waits_and_is_brought_again_is_there_once(self, backend: Backend, first: int) -> None:
@@ -89,12 +90,26 @@ class LogTests:
         await ended_well(store, run.id, tail=tokens(run.id, first, 6 - first))
         assert await logged(store, run.id) == list(tokens(run.id, 0, 6).entries)
 
-    async def test_an_end_that_leaves_a_gap_behind_what_waits_is_refused(self, backend: Backend) -> None:
+    @pytest.mark.parametrize(("first", "number"), [(0, 1), (1, 1), (1, 2), (5, 1)])
+    async def test_an_end_that_leaves_out_what_waits_is_refused(
+        self, backend: Backend, first: int, number: int
+    ) -> None:
+        store = await backend.worker()
+        run = (await started(store)).run
+        store.append(tokens(run.id, 0, 4), lambda *_: None)
+        with pytest.raises(ValueError, match="goes on at 4"):
+            await ended(store, run.id, tail=tokens(run.id, first, number))
+        await ended_well(store, run.id, tail=tokens(run.id, 4))
+        assert await logged(store, run.id) == list(tokens(run.id, 0, 5).entries)
+
+    async def test_an_end_that_does_not_stand_leaves_what_waits_to_be_kept(self, backend: Backend) -> None:
         store = await backend.worker()
         run = (await started(store)).run
         store.append(tokens(run.id, 0, 2), lambda *_: None)
-        with pytest.raises(ValueError, match="goes on at"):
-            await ended(store, run.id, tail=tokens(run.id, 3))
+        # It was meant for one that nobody has.
+        assert isinstance(await ended(store, run.id, Stopped("user"), idle=True), EndLost)
+        await ended_well(store, run.id, tail=tokens(run.id, 2))
+        assert await logged(store, run.id) == list(tokens(run.id, 0, 3).entries)
 
     async def test_what_waits_is_kept_also_by_an_end_that_has_no_words_of_its_own(self, backend: Backend) -> None:
         store = await backend.worker()

@@ -21,6 +21,7 @@ from headwater.store.results import (
     Batch,
     Busy,
     Ending,
+    EndResult,
     EndStands,
     Multitask,
     Queued,
@@ -228,28 +229,38 @@ class StoreMachine(RuleBasedStateMachine):
         self.end_by(at, worker, run, outcome, take_next)
 
     @precondition(lambda self: self.active("s0"))
-    @rule(take_next=st.booleans())
-    def complete(self, take_next: bool) -> None:
+    @rule(take_next=st.booleans(), waiting=st.integers(0, 2))
+    def complete(self, take_next: bool, waiting: int) -> None:
         """What mostly happens: the active run comes to its end, by its own worker."""
         run = self.active("s0")
         assert run is not None
         if run.worker is not None:
-            self.end_by(run.worker, self.workers[run.worker], run, Completed(), take_next)
+            self.end_by(run.worker, self.workers[run.worker], run, Completed(), take_next, waiting)
 
-    def end_by(self, at: int, worker: ModelWorker, run: ModelRun, outcome: Outcome, take_next: bool = True) -> None:
-        tail = entries(len(run.log), RunEnded(outcome))
+    def end_by(
+        self, at: int, worker: ModelWorker, run: ModelRun, outcome: Outcome, take_next: bool = True, waiting: int = 0
+    ) -> None:
+        """`waiting`: so many entries were handed over just before, and nobody has waited for them to be kept."""
+        said = entries(len(run.log), *(TextDelta(f"w{k} ") for k in range(waiting)))
+        tail = entries(len(run.log) + waiting, RunEnded(outcome))
         message = answered(f"of {run.id}")
         ending = Ending(
             run_id=run.id,
             outcome=outcome,
-            tail=Batch(run.id, len(run.log), tail),
+            tail=Batch(run.id, len(run.log) + waiting, tail),
             messages=(message,) if run.session_id else (),
             notices=(a_notice(),),
             take_next=take_next,
         )
+
+        async def end() -> EndResult:
+            if said:
+                worker.store.append(Batch(run.id, len(run.log), said), lambda *_: None)
+            return await worker.store.end(ending)
+
         if worker.fenced:
-            return self.refused(worker.store.end(ending))
-        result = self.do(worker.store.end(ending))
+            return self.refused(end())
+        result = self.do(end())
         theirs = run.state == "running" and run.worker != at and not self.workers[run.worker or 0].fenced
         if run.outcome is not None or theirs:
             assert not isinstance(result, EndStands)
@@ -257,7 +268,7 @@ class StoreMachine(RuleBasedStateMachine):
             assert result.run.outcome == run.outcome
             return None
         assert isinstance(result, EndStands)
-        run.log += tail
+        run.log += [*said, *tail]
         began, run.state, run.outcome = run.state != "queued", "ended", outcome
         if run.session_id:
             run.saved = int(began)
