@@ -46,6 +46,22 @@ class TestPlainTexts:
             assert await staged.words(run_id) == ["first ", "second ", "third", "\n"]
             assert (await staged.transcript("s"))[-1] == ("assistant", "first second third\n", "complete")
 
+    async def test_who_waits_for_one_to_be_kept_hears_of_the_end_that_has_taken_it_along(
+        self, make_store: MakeStore
+    ) -> None:
+        async with stage(make_store) as staged:
+            run_id, puppet = await staged.begin()
+            live = staged.runs.live(run_id)
+            assert live is not None
+            await live.kept()
+            puppet.say("last")
+            waiting = asyncio.ensure_future(live.kept())
+            await asyncio.sleep(0)
+            puppet.end()
+            assert await staged.outcome(run_id) == Completed()
+            await asyncio.wait_for(waiting, 5)
+            assert await staged.words(run_id) == ["last"]
+
     async def test_one_that_the_store_refuses_is_kept_with_the_end(self, make_store: MakeStore) -> None:
         store = Refusing(await make_store())
         async with stage(lambda: at_once(store)) as staged:  # type: ignore[arg-type, return-value]
