@@ -35,8 +35,8 @@ async def test_a_plain_text_goes_straight_where_the_sink_has_a_way_for_it() -> N
     written: list[bytes] = []
     stage.heard.straight = Straight(b"<", b">", written.append)
     assert await stage.outcome() == Completed("stop")
-    assert b"".join(written) == b"< three>< four>"
-    assert stage.heard.words == ["One", " two", ' "five"', " six", " seven"]
+    assert b"".join(written) == b"< two>< three>< four>"
+    assert stage.heard.words == ["One", ' "five"', " six", " seven"]
     assert stage.heard.fold.message().text == 'One two three four "five" six seven'
 
 
