@@ -161,6 +161,12 @@ def test_in_a_read_that_is_a_whole_answer_the_plain_words_are_known_at_a_glance(
     assert len(counted) == 5
 
 
+def test_a_read_of_many_stretches_is_read_to_its_end() -> None:
+    words = (["word "] * 20 + ["\n"]) * 12
+    pieces = [frame({"content": word}) for word in words]
+    assert read([b"".join(pieces)]) == read(pieces, SlowDecoder)
+
+
 def test_what_keeps_a_connection_alive_is_no_word_whatever_is_in_it() -> None:
     ping = b"event: ping\n" + frame({"content": "ping"})
     assert read([frame({"content": "a"}), frame({"content": "b"}) + ping, ping, ping])[1] == "ab"

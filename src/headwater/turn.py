@@ -181,9 +181,7 @@ class TurnReader:
                 self.plain = self._mould.take
 
     def _streamed(self, data: bytes) -> bytes:
-        """What of it belongs to an event stream: asked at the beginning, after the end, and past the limit."""
-        if self.closed:
-            return b""
+        """What of it belongs to an event stream: asked at the beginning, and past the limit."""
         if not self._streaming and self._body is None:
             # An event stream never begins with a bracket; JSON and HTML do, whatever the headers say.
             start = data.lstrip(_BLANK)[:1]
@@ -199,8 +197,7 @@ class TurnReader:
         return b""
 
     def _give_up(self) -> None:
-        if not self._evidence.closed:
-            self._evidence.unreadable = self._frames.error or FrameTooLarge(self._limit)
+        self._evidence.unreadable = self._frames.error or FrameTooLarge(self._limit)
         self._streaming, self.closed = False, True
 
     def end(self, transport: Transport, fault: Failed | None = None) -> TurnEnd:

@@ -53,7 +53,11 @@ async def test_what_was_said_before_there_were_keys_is_adopted(tmp_path: Path) -
     url = store_url("sqlite", tmp_path)
     async with served(settings_of(url)) as server:
         session_id = await server.session(title="Old")
-        assert await keys(url.reveal(), "adopt", "ann") == (0, "1 conversation is ann's now.\n", "")
+        assert await keys(url.reveal(), "adopt", "ann") == (
+            0,
+            "1 conversation, and all runs outside of conversations, are ann's now.\n",
+            "",
+        )
         assert (await server.get(f"/api/sessions/{session_id}")).status == 404
     async with served(settings_of(url, keys=TWO_OWNERS)) as server:
         assert (await server.get(f"/api/sessions/{session_id}", key="ann")).json["title"] == "Old"
@@ -66,11 +70,15 @@ async def test_what_stays_where_it_is_when_it_is_adopted_is_named(tmp_path: Path
             assert (await server.post("/api/sessions", {"id": id, "title": "Ann's"}, key="ann")).status == 201
     async with served(settings_of(url)) as server:
         for id, said in {
-            "new": (0, "1 conversation is ann's now.\n", ""),
-            "old": (0, "0 conversations are ann's now.\n", "1 stays local's, as ann has one of the same id: old\n"),
+            "new": (0, "1 conversation, and all runs outside of conversations, are ann's now.\n", ""),
+            "old": (
+                0,
+                "0 conversations, and all runs outside of conversations, are ann's now.\n",
+                "1 stays local's, as ann has one of the same id: old\n",
+            ),
             "older": (
                 0,
-                "0 conversations are ann's now.\n",
+                "0 conversations, and all runs outside of conversations, are ann's now.\n",
                 "2 stay local's, as ann has one of the same id: old, older\n",
             ),
         }.items():

@@ -23,6 +23,7 @@ from headwater.store.sqlite import connection as connection_module
 from headwater.store.sqlite import open_sqlite
 from headwater.store.sqlite.connection import connect, prepare
 from headwater.store.sqlite.database import SqliteDatabase
+from headwater.store.sqlite.lock import FileLock
 from headwater.store.sqlite.schema import APPLICATION_ID, MIGRATIONS, digest, migrate
 from headwater.testing.store_suite.making import (
     OWNER,
@@ -129,9 +130,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     assert (error.trouble, "upgrade" in error.message) == ("newer", True)
 
 
-@pytest.mark.anyio
-async def test_a_file_of_the_first_schema_is_brought_up_to_date_and_says_what_it_said(tmp_path: Path) -> None:
-    path = tmp_path / "headwater.db"
+def first_schema(path: Path) -> apsw.Connection:
     prepare(path)
     connection = connect(path, "process")
     with connection:
@@ -141,6 +140,27 @@ async def test_a_file_of_the_first_schema_is_brought_up_to_date_and_says_what_it
         connection.execute("INSERT INTO migration VALUES (1, ?)", (digest(MIGRATIONS[0]),))
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", 1)
+    return connection
+
+
+def test_a_command_beside_a_server_of_an_earlier_version_leaves_its_file_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "headwater.db"
+    connection = first_schema(path)
+    server = FileLock(path, "127.0.0.1:8790")
+    with pytest.raises(StoreError, match=r"in use by the server at 127\.0\.0\.1:8790"):
+        SqliteDatabase(path, address="a command", durability="process", beside=True)
+    assert connection.pragma("user_version") == 1
+    server.release()
+    SqliteDatabase(path, address="a command", durability="process", beside=True)
+    assert connection.pragma("user_version") == len(MIGRATIONS)
+    # It has the file no longer than that took.
+    FileLock(path, "127.0.0.1:8790").release()
+
+
+@pytest.mark.anyio
+async def test_a_file_of_the_first_schema_is_brought_up_to_date_and_says_what_it_said(tmp_path: Path) -> None:
+    path = tmp_path / "headwater.db"
+    connection = first_schema(path)
     run = a_run(state=RunState.ENDED, outcome=Completed())
     body = RunBody(Request((User((Text("Was it so?"),)),)), (Assistant((Text("It was so."),)),))
     connection.execute(

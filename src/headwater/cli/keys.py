@@ -67,7 +67,10 @@ def list_keys(file: ConfigOption = None) -> None:
     """Print all keys of the store. Those in the configuration are not among them: see `headwater config show`."""
     from datetime import UTC, datetime
 
-    for key in _with_store(file, lambda store: store.keys()):
+    found = _with_store(file, lambda store: store.keys())
+    if not found:
+        typer.echo("There are no keys in the store. Make one: headwater keys create NAME", err=True)
+    for key in found:
         made = datetime.fromtimestamp(key.created_at, UTC).strftime("%Y-%m-%d")
         state = "revoked" if key.revoked_at is not None else ",".join(key.scopes)
         typer.echo("  ".join((key.id, made, f"{key.hint}…", state, key.owner, key.name or "")).rstrip())
@@ -103,7 +106,8 @@ def adopt(
     """Give an owner what was another's: conversations, runs, images."""
     adopted = _with_store(file, lambda store: store.adopt(owner, of))
     count, left = adopted.sessions, adopted.left
-    typer.echo(f"{count} {'conversation is' if count == 1 else 'conversations are'} {owner}'s now.")
+    of_sessions = f"{count} {'conversation' if count == 1 else 'conversations'}"
+    typer.echo(f"{of_sessions}, and all runs outside of conversations, are {owner}'s now.")
     if left:
         stay = "stays" if len(left) == 1 else "stay"
         typer.echo(f"{len(left)} {stay} {of}'s, as {owner} has one of the same id: {', '.join(left)}", err=True)

@@ -83,7 +83,9 @@ class ServerSettings(Section, frozen=True, kw_only=True):
         PositiveSeconds, about("a request that is not whole by then, or never comes, is not waited for")
     ] = 60.0
     trusted_proxies: Annotated[tuple[Name, ...], about("addresses or networks whose forwarding headers count")] = ()
-    allowed_hosts: Annotated[tuple[Name, ...], about("names that it may be called by; none given: any")] = ()
+    allowed_hosts: Annotated[
+        tuple[Name, ...], about("names that it may be called by; none given: any, and without keys only loopback's")
+    ] = ()
     base_path: Annotated[str, about("the path under which a proxy serves it, e.g. `/headwater`")] = ""
     cors_origins: Annotated[
         tuple[Name, ...], about("other origins whose pages may ask, with a key: `https://app.example.com`")

@@ -134,7 +134,8 @@ async def _previous(services: Services, caller: Caller, response_id: str) -> str
         message = f"'{response_id}' belongs to the session '{run.session_id}': go on there with 'session_id'."
         raise _bad_previous("invalid_value", message)
     if not isinstance(run.outcome, Completed | Incomplete):
-        message = f"'{response_id}' has no answer that could be followed: it is still going on, or did not succeed."
+        why = "it is still going on" if run.outcome is None else "it did not succeed"
+        message = f"'{response_id}' has no answer that could be followed: {why}."
         raise _bad_previous("invalid_value", message)
     return run.id
 

@@ -20,7 +20,7 @@ from headwater.store.results import Batch, LogSlice
 from headwater.store.rows import decode_key, decode_worker, encode
 from headwater.store.sqlite.connection import Durability, connect, prepare, translated, translation
 from headwater.store.sqlite.lock import FileLock
-from headwater.store.sqlite.schema import migrate
+from headwater.store.sqlite.schema import is_behind, migrate
 from headwater.store.sqlite.search import forget_some, index_some, read_blob, search
 from headwater.store.sqlite.sessions import SqliteSessions
 from headwater.store.tables import Tables
@@ -150,7 +150,12 @@ class SqliteDatabase:
         try:
             with translated(self._path):
                 self._writer = connect(path, durability)
+                if beside and is_behind(self._writer):
+                    # Never under a server of an earlier version: it could not open the file again.
+                    self._lock = FileLock(path, address)
                 migrate(self._writer, self._path)
+                if beside:
+                    self._unlock()
                 self._reader = connect(path, durability)
         except BaseException:
             self._unlock()
@@ -229,5 +234,6 @@ class SqliteDatabase:
         self._unlock()
 
     def _unlock(self) -> None:
-        if self._lock is not None:
-            self._lock.release()
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()

@@ -106,6 +106,11 @@ def digest(step: tuple[str, ...]) -> str:
     return hashlib.sha256("\n".join(step).encode()).hexdigest()
 
 
+def is_behind(connection: apsw.Connection) -> bool:
+    """A step is still to be taken."""
+    return int(connection.pragma("user_version")) < len(MIGRATIONS)
+
+
 def migrate(connection: apsw.Connection, path: str) -> None:
     """Bring it up to this version, each step as a whole. Refuses what is not ours, newer, or not what we made it."""
     done = connection.pragma("user_version")
