@@ -93,7 +93,7 @@ def request_us(found: Found, name: str) -> float:
     return short - _SHORT_TOKENS * (long - short) / (_LONG_TOKENS - _SHORT_TOKENS)
 
 
-def on_top(found: Found, load: str, of: str) -> Held:
+def of_recording(found: Found, load: str, of: str) -> Held:
     """The budget is for a token where there are many, and for all commits where there are few.
 
     `of`: the load by which the machine's pace is told.
@@ -123,9 +123,9 @@ def budgets(found: Found) -> str:
     many = ours[PACED].first_ms_p99 - direct[PACED].first_ms_p99
     held += [
         Held("a request, unrecorded, without its tokens", request_us(found, OURS), 250, "µs", slower(found, SATURATED)),
-        on_top(found, SATURATED, SATURATED),
-        on_top(found, PACED, PACED),
-        on_top(found, OPEN, PACED),
+        of_recording(found, SATURATED, SATURATED),
+        of_recording(found, PACED, PACED),
+        of_recording(found, OPEN, PACED),
         Held("first token, added, 1 stream, p50", one, 1, "ms", slower(found, SATURATED)),
         Held("first token, added, 256 streams, p99", many, 25, "ms", slower(found, PACED)),
         Held("1,000 open streams, unrecorded", ours[OPEN].kb_per_stream, 60, "kB a stream"),

@@ -77,8 +77,8 @@ class RunEngine(Core):
         return released
 
     async def end(self, ending: Ending) -> EndResult:
-        begun_s = time.perf_counter()
         whole = await self._whole(ending)
+        begun_s = time.perf_counter()
         result = await self._write(lambda tx: runs.end(tx, whole))
         if isinstance(result, EndStands) or not self._goes_on(result.run):
             self._writer.disown(ending.run_id)
