@@ -14,7 +14,7 @@ from headwater.events import Failed
 from headwater.records import Run
 from headwater.runs.live import LiveRun
 from headwater.runs.observing import CURRENT
-from headwater.server.direct import Outlet, Writer
+from headwater.server.direct import Headers, Outlet, Writer
 from headwater.server.encoding import Streamed
 from headwater.server.streams import Stream
 from tests.runs.puppets import OWNER, Puppet, memory, new_id, stage
@@ -28,7 +28,6 @@ class Wire:
 
     def __init__(self) -> None:
         self.behind = True
-        self.stays = True
         self.wrote = False
         self.read = asyncio.Event()
         self.heads: list[int] = []
@@ -46,6 +45,9 @@ class Wire:
 
     async def drain(self) -> None:
         await self.read.wait()
+
+    def begin(self, status: int, headers: Headers) -> None:
+        self.heads.append(status)
 
     def write(self, body: bytes) -> None:
         assert body, "an empty chunk is the end of an answer"

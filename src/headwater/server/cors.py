@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from headwater.server.direct import outlet_of
 from headwater.server.http import header
 from headwater.server.services import Services
 
@@ -30,10 +31,13 @@ class Cors:
         if scope["method"] == "OPTIONS" and header(scope, b"access-control-request-method"):
             return _preflight(scope, send, allowed)
 
+        marks = [*allowed, (b"access-control-expose-headers", _EXPOSED)]
+        if (outlet := outlet_of(scope)) is not None:
+            outlet.marks = marks
+
         async def send_marked(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                about = [*message.get("headers", ()), *allowed, (b"access-control-expose-headers", _EXPOSED)]
-                message = {**message, "headers": about}
+                message = {**message, "headers": [*message.get("headers", ()), *marks]}
             await send(message)
 
         return self._app(scope, receive, send_marked)

@@ -1,8 +1,9 @@
 """uvicorn's connection, with a way past ASGI for the body of a stream.
 
 A token that goes through `send` costs a coroutine, a dictionary and a dozen lines; here it is one write to the
-transport, and the stream is told at once when its client is behind or gone. The head and the end of an
-answer still go through ASGI, so that keep-alive, pipelining and closing stay uvicorn's.
+transport, and the stream is told at once when its client is behind or gone. The head of a stream goes the same way,
+since all that is in it is known to be good. The end of an answer still goes through ASGI, so that keep-alive,
+pipelining and closing stay uvicorn's.
 
     uvicorn.run(app, http=DirectProtocol)
     outlet = outlet_of(scope)
@@ -12,8 +13,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final, Protocol, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
+Headers = list[tuple[bytes, bytes]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 OUTLET: Final = "headwater.outlet"
@@ -62,9 +64,9 @@ class _Held:
 
 
 class Outlet:
-    """Where the body of one answer goes, between `http.response.start` and the last `http.response.body`."""
+    """Where one answer goes, if it is a stream: from its head to the last `http.response.body`, which is ASGI's."""
 
-    __slots__ = ("_cycle", "_flow", "_silent", "_write", "_writer", "gone", "transport", "wrote")
+    __slots__ = ("_cycle", "_flow", "_silent", "_write", "_writer", "gone", "marks", "transport", "wrote")
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
         self._cycle = cycle
@@ -73,6 +75,8 @@ class Outlet:
         self.transport = cycle.transport
         self._write = cycle.transport.write
         self._writer: Writer | None = None
+        self.marks: Headers = []
+        """Headers besides, of whoever stands before the application: what is begun here does not pass them."""
         self.gone = False
         self.wrote = False
         """For whoever asks now and then whether anything was."""
@@ -94,18 +98,18 @@ class Outlet:
         """What is sent or written meanwhile goes out as one: each write is a system call."""
         return _Held(self)
 
-    @property
-    def stays(self) -> bool:
-        """The connection is kept for another request."""
-        return self._cycle.keep_alive
+    def begin(self, status: int, headers: Headers) -> None:
+        """The head of a body in chunks.
 
-    async def send_unclosing(self, send: Send, head: MutableMapping[str, Any]) -> None:
-        """Without `connection: close`, though it closes: to Node 20 a reset that follows that would be a clean end."""
-        self._cycle.keep_alive = True
-        try:
-            await send(head)
-        finally:
-            self._cycle.keep_alive = False
+        Never with `connection: close`, though it may close: to Node 20 a reset that follows that would be a clean end.
+        """
+        cycle = self._cycle
+        cycle.response_started, cycle.waiting_for_100_continue = True, False
+        lines = [b"%b: %b\r\n" % header for header in (*cycle.default_headers, *headers, *self.marks)]
+        if not self._silent:
+            cycle.chunked_encoding = True
+            lines.append(b"transfer-encoding: chunked\r\n")
+        self._write(b"%b%b\r\n" % (STATUS_LINE[status], b"".join(lines)))
 
     def go_through(self, transport: asyncio.Transport) -> None:
         self._cycle.transport, self._write = transport, transport.write

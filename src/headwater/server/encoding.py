@@ -15,7 +15,7 @@ from headwater.dialects import endings, messages
 from headwater.dialects.base import NOT_CARRIED, NOTED, Dialect, Encoder, Head, Whole
 from headwater.dialects.carry import MAY_BE_UNSAID, unsaid
 from headwater.events import DialectName, Event, Notice, Outcome, RunEnded, TextDelta, Usage
-from headwater.server.streams import Headers
+from headwater.server.direct import Headers
 
 _json = msgspec.json.encode
 

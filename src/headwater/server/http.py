@@ -6,10 +6,9 @@ from typing import Any
 from headwater.dialects.base import Whole
 from headwater.errors import HeadwaterError
 from headwater.server.callers import LOCAL, Caller
-from headwater.server.direct import Send
+from headwater.server.direct import Headers, Send
 from headwater.server.encoding import JSON
 from headwater.server.refusals import Refusal
-from headwater.server.streams import Headers
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -23,7 +23,8 @@ from headwater.events import (
     ToolResult,
     ToolRunStarted,
 )
-from headwater.server.streams import Answer, Headers
+from headwater.server.direct import Headers
+from headwater.server.streams import Answer
 
 _CALL = (ToolCallStarted, ToolArgsDelta, ToolCallEnded)
 _OWN = (ToolRunStarted, ToolResult, ApprovalAsked, ApprovalGiven, ToolProgress)

@@ -15,10 +15,8 @@ from headwater.errors import StoreError
 from headwater.events import Event, Interrupted, RunEnded, TextDelta
 from headwater.runs.follow import Follower
 from headwater.runs.live import LiveRun
-from headwater.server.direct import Outlet, Send
+from headwater.server.direct import Headers, Outlet, Send
 from headwater.source import Straight
-
-Headers = list[tuple[bytes, bytes]]
 
 _FIXED: Final[Headers] = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
 """Nobody between us and the client is to keep anything, or to wait for more."""
@@ -48,7 +46,6 @@ class Stream:
     __slots__ = (
         "_answer",
         "_around",
-        "_begun",
         "_context",
         "_encode",
         "_ended",
@@ -96,7 +93,6 @@ class Stream:
         """What stands around a plain text of a run that a store has, as long as nothing else comes."""
         self._rest = b""
         """What waits for the head to be sent, or is the last of all."""
-        self._begun = False
         self._flowing = False
         """The head is sent, and nothing waits: what comes is written at once."""
         self._full = False
@@ -138,22 +134,17 @@ class Stream:
 
     async def _end(self) -> None:
         end = {"type": "http.response.body", "body": self._rest}
-        if self._begun:
+        if self._flowing:
             await self._send(end)
             return
+        length = (b"content-length", b"%d" % len(self._rest))
+        head = {"type": "http.response.start", "status": self._answer.begin(), "headers": [*self._headers(), length]}
         with self._outlet.together():
-            await self._send_head((b"content-length", b"%d" % len(self._rest)))
+            await self._send(head)
             await self._send(end)
 
-    async def _send_head(self, *more: tuple[bytes, bytes]) -> None:
-        self._begun = True
-        status = self._answer.begin()
-        headers = [*_FIXED, *self._answer.headers, *more]
-        head = {"type": "http.response.start", "status": status, "headers": headers}
-        if more or self._outlet.stays:
-            await self._send(head)
-        else:
-            await self._outlet.send_unclosing(self._send, head)
+    def _headers(self) -> Headers:
+        return [*_FIXED, *self._answer.headers]
 
     async def _read(self) -> None:
         self._news = False
@@ -225,7 +216,9 @@ class Stream:
             self._wake()
             return
         with self._outlet.together():
-            self._at_once(self._send_head())
+            # In this order: the headers go by the status, which stands from now on.
+            status = self._answer.begin()
+            self._outlet.begin(status, self._headers())
             rest, self._rest, self._flowing = self._rest, b"", True
             self._outlet.write(rest)
 
