@@ -18,11 +18,13 @@ from headwater.events import (
     Failed,
     Incomplete,
     RunEnded,
+    RunStarted,
     Stopped,
     TextDelta,
 )
 from headwater.lifecycle import RunState
 from headwater.records import Run
+from headwater.runs.follow import GoneError
 from headwater.runs.habits import MakeSource
 from headwater.runs.recover import resumed
 from headwater.source import Ended, Sink, Source, Suspended, emit
@@ -247,28 +249,57 @@ class TestUnrecorded:
 
             live = staged.runs.start_unrecorded(run, make(puppet))
             await puppet.begun.wait()
-            follower = staged.runs.follower(OWNER, run.id)
-            before = len(follower.take_nowait() or ())
+            puppet.say("before")
             poured: list[Event] = []
-            follower.pour(poured.extend)
+            live.pour(poured.extend)
+            assert live.followers == 1
+            started, _, *rest = poured
+            assert isinstance(started, RunStarted)
+            assert rest == [TextDelta("before")]
             puppet.say("now")
-            assert poured == [TextDelta("now")]
+            assert poured[3:] == [TextDelta("now")]
+            follower = staged.runs.follower(OWNER, run.id)
+            with pytest.raises(GoneError):
+                follower.take_nowait()
+            follower.leave()
             broken: list[Any] = []
             loop = asyncio.get_running_loop()
             handler = loop.get_exception_handler()
             loop.set_exception_handler(lambda _, context: broken.append(context["exception"]))
-            follower.pour(lambda events: list[Event]().remove(events[0]))
+            live.pour(lambda events: list[Event]().remove(events[0]))
             puppet.say("lost on the way")
             loop.set_exception_handler(handler)
             assert [type(error) for error in broken] == [ValueError]
-            follower.pour(poured.extend)
+            live.pour(poured.extend)
             puppet.end()
             await live.over
-            assert poured == [TextDelta("now"), RunEnded(Completed("stop"))]
-            follower.leave()
-            assert live.run.last_seq == live.log.last_seq == before + 2
+            assert poured[3:] == [TextDelta("now"), RunEnded(Completed("stop"))]
+            live.pour(None)
+            assert live.followers == 0
+            assert live.run.last_seq == live.log.last_seq == 5
             await asyncio.sleep(0.2)
             assert await staged.store.run(OWNER, run.id) == live.run
+
+    @pytest.mark.parametrize("listens", [True, False])
+    async def test_one_whose_end_can_not_be_made_is_told_so(
+        self, make_store: MakeStore, monkeypatch: pytest.MonkeyPatch, listens: bool
+    ) -> None:
+        """Whoever it is for, and whether they hear of it at once or later."""
+        async with stage(make_store) as staged:
+            run = Run(id=new_id("run"), owner=OWNER, model="m", created_at=0.0, recorded=False)
+            puppet, poured = Puppet(), list[Event]()
+            live = staged.runs.start_unrecorded(run, make(puppet))
+            await puppet.begun.wait()
+            if listens:
+                live.pour(poured.extend)
+            monkeypatch.setattr(staged.store, "note", list[Run]().remove)
+            puppet.end()
+            await live.over
+            if not listens:
+                live.pour(poured.extend)
+            [end] = [event for event in poured if isinstance(event, RunEnded)]
+            assert isinstance(end.outcome, Failed)
+            assert "could not be kept" in end.outcome.message
 
     async def test_a_pause_before_the_source_is_there_holds(self, make_store: MakeStore) -> None:
         async with stage(make_store) as staged:

@@ -16,7 +16,7 @@ from headwater.runs.live import LiveRun
 from headwater.runs.observing import CURRENT
 from headwater.server.direct import Headers, Outlet, Writer
 from headwater.server.encoding import Streamed
-from headwater.server.streams import Stream
+from headwater.server.streams import Poured, Stream
 from tests.runs.puppets import OWNER, Puppet, memory, new_id, stage
 from tests.runs.test_ends import make
 
@@ -46,7 +46,7 @@ class Wire:
     async def drain(self) -> None:
         await self.read.wait()
 
-    def begin(self, status: int, headers: Headers) -> None:
+    def begin(self, status: int, headers: Headers, length: int | None = None) -> None:
         self.heads.append(status)
 
     def write(self, body: bytes) -> None:
@@ -80,8 +80,7 @@ async def told() -> AsyncIterator[Told]:
         live = staged.runs.start_unrecorded(run, make(puppet))
         head = Head(run.id, 0, "m", {})
         answer = Streamed(chat, head, chat.encoder(head, include_usage=False, style="error"))
-        follower = staged.runs.follower(OWNER, run.id)
-        stream = Stream(cast(Outlet, wire), follower, answer, live=live)
+        stream = Poured(cast(Outlet, wire), live, answer)
         serving = asyncio.create_task(stream.serve(wire.send))
         await puppet.begun.wait()
         await asyncio.sleep(0)
@@ -125,6 +124,7 @@ async def test_no_beat_takes_the_status_from_a_refusal() -> None:
         one.stream.tick(0.0)
         one.stream.tick(100.0)
         one.puppet.end(Failed("refused", "No.", 400))
+        one.wire.has_room()
     assert one.wire.heads == [400]
     assert msgspec.json.decode(b"".join(one.wire.body))["error"]["message"] == "No."
 
@@ -160,4 +160,16 @@ async def test_nothing_is_written_to_one_who_has_left() -> None:
         one.stream.tick(0.0)
         one.stream.tick(100.0)
         one.puppet.end()
+    assert (one.wire.heads, one.wire.body) == ([], [])
+
+
+async def test_nor_to_one_who_leaves_while_the_end_waits_for_room() -> None:
+    async with told() as one:
+        one.puppet.say("word")
+        one.puppet.end()
+        await asyncio.wait({one.live.over})
+        for _ in range(5):
+            await asyncio.sleep(0)
+        one.stream.on_gone()
+        one.wire.has_room()
     assert (one.wire.heads, one.wire.body) == ([], [])

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from headwater import sse
 from headwater.errors import StoreError
-from headwater.events import Entry, Event, RunEnded, decode_entry, encode_entry, wire_name
+from headwater.events import Entry, RunEnded, decode_entry, encode_entry, wire_name
 from headwater.runs.live import LiveRun
 from headwater.store.base import Store
 from headwater.store.news import report
@@ -79,8 +79,6 @@ class Follower:
             live.reader = _LEFT
 
     def _detach(self) -> None:
-        if self._live is not None and self._live.reader is self:
-            self._live.pour(None)
         if self._unwatch is not None:
             self._unwatch()
             self._unwatch = self._live = None
@@ -89,14 +87,6 @@ class Follower:
         """Instead of waiting in `next`: be told, on the event loop, that `take_nowait` may have something."""
         self._told = told
         self._attach()
-
-    def pour(self, into: Callable[[Sequence[Event]], None]) -> None:
-        """From now on, what comes of a run that no store has goes there at once.
-
-        `take_nowait` has taken what came before.
-        """
-        assert self._live is not None
-        self._live.pour(into)
 
     def take_nowait(self) -> Sequence[Entry] | None:
         """What can be had at once, which may be nothing. None: it has to be read from the store, by `next` or `read`.

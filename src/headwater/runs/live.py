@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from headwater.accumulate import Accumulator
 from headwater.errors import StoreError
-from headwater.events import PLAIN_TEXT, Event, Failed, Interrupted, RunStarted, Stopped
+from headwater.events import PLAIN_TEXT, Event, Failed, Interrupted, RunEnded, RunStarted, Stopped
 from headwater.records import Run
 from headwater.runs.ending import end_of_source, ended, ending, last_events
 from headwater.runs.habits import Habits, MakeSource
@@ -27,6 +27,8 @@ from headwater.store.results import Batch, Ending, EndLost, EndStands
 _log = logging.getLogger("headwater.runs")
 
 _RETRY_S: Final = 1.0
+_POURED: Final = object()
+"""Who reads a run that pours."""
 
 T = TypeVar("T")
 
@@ -195,13 +197,20 @@ class LiveRun:
         return leave
 
     def pour(self, into: Callable[[Sequence[Event]], None] | None) -> None:
-        """What comes goes to the one who follows a run that no store has, at once and past the log."""
+        """What has come and what comes of a run that no store has goes there, at once and past the log, to its end.
+
+        None: whom it was for has left, and nobody else will hear of it.
+        """
         assert not self.run.recorded
-        self._pour, self.straight = into, None
+        self._pour, self.straight, self.reader = into, None, _POURED
+        events = [entry.event for entry in self.log.after(self.log.first_seq - 1) or ()]
+        self.log.forget(self.log.last_seq)
+        if into is not None and events:
+            into(events)
 
     @property
     def followers(self) -> int:
-        return len(self._told)
+        return len(self._told) + (self._pour is not None)
 
     def _tell(self) -> None:
         for told in tuple(self._told):
@@ -384,7 +393,9 @@ class LiveRun:
         ending = Ending(run_id=self.run.id, outcome=failed, take_next=self.take_next)
         result = await self._insist(lambda: self._store.end(ending)) if self.run.recorded else None
         self._closed = self.lost = True
-        if isinstance(result, EndStands) and result.next is not None:
+        if not self.run.recorded:
+            self._pass_on([RunEnded(failed)])
+        elif isinstance(result, EndStands) and result.next is not None:
             self._habits.begin_next(result.next)
 
 

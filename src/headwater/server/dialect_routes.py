@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -17,7 +18,7 @@ from headwater.server.inner import OfAgent
 from headwater.server.refusals import headers_of
 from headwater.server.services import Services
 from headwater.server.stored import just_begun
-from headwater.server.streams import Answer, Stream
+from headwater.server.streams import Answer, Followed, Poured, Stream
 
 _log = logging.getLogger("headwater.server")
 
@@ -66,15 +67,15 @@ class DialectRoute:
             answer = Gathered(self._dialect, begun.head)
         if begun.run.agent is not None:
             answer = OfAgent(answer)
-        stream = Stream(
-            outlet,
-            self._services.runs.follower(begun.run.owner, begun.run.id),
-            answer,
-            live=begun.live,
-            limit_bytes=None if begun.live is None else server.behind_limit_bytes,
-            heartbeat_s=server.heartbeat_s,
-            on_gone=lambda: self._on_gone(begun),
-        )
+        heartbeat_s, on_gone = server.heartbeat_s, partial(self._on_gone, begun)
+        if begun.live is not None:
+            limit = server.behind_limit_bytes
+            stream: Stream = Poured(
+                outlet, begun.live, answer, heartbeat_s=heartbeat_s, on_gone=on_gone, limit_bytes=limit
+            )
+        else:
+            follower = self._services.runs.follower(begun.run.owner, begun.run.id)
+            stream = Followed(outlet, follower, answer, heartbeat_s=heartbeat_s, on_gone=on_gone)
         return serve(self._services, stream, send)
 
     def _on_gone(self, begun: Begun) -> None:

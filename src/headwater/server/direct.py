@@ -1,9 +1,9 @@
 """uvicorn's connection, with a way past ASGI for the body of a stream.
 
 A token that goes through `send` costs a coroutine, a dictionary and a dozen lines; here it is one write to the
-transport, and the stream is told at once when its client is behind or gone. The head of a stream goes the same way,
-since all that is in it is known to be good. The end of an answer still goes through ASGI, so that keep-alive,
-pipelining and closing stay uvicorn's.
+transport, and the stream is told at once when its client is behind or gone. The head goes the same way: all that is
+in it is ours, and known to be good. The end of an answer still goes through ASGI, so that keep-alive, pipelining and
+closing stay uvicorn's.
 
     uvicorn.run(app, http=DirectProtocol)
     outlet = outlet_of(scope)
@@ -64,7 +64,7 @@ class _Held:
 
 
 class Outlet:
-    """Where one answer goes, if it is a stream: from its head to the last `http.response.body`, which is ASGI's."""
+    """Where one answer goes, from its head to the last `http.response.body`, which is ASGI's."""
 
     __slots__ = ("_cycle", "_flow", "_silent", "_write", "_writer", "gone", "marks", "transport", "wrote")
 
@@ -98,15 +98,18 @@ class Outlet:
         """What is sent or written meanwhile goes out as one: each write is a system call."""
         return _Held(self)
 
-    def begin(self, status: int, headers: Headers) -> None:
-        """The head of a body in chunks.
-
-        Never with `connection: close`, though it may close: to Node 20 a reset that follows that would be a clean end.
-        """
+    def begin(self, status: int, headers: Headers, length: int | None = None) -> None:
+        """The head. `length`: of the body, which then is the end's; None: it comes in chunks."""
         cycle = self._cycle
         cycle.response_started, cycle.waiting_for_100_continue = True, False
         lines = [b"%b: %b\r\n" % header for header in (*cycle.default_headers, *headers, *self.marks)]
-        if not self._silent:
+        if length is not None:
+            cycle.chunked_encoding, cycle.expected_content_length = False, length
+            lines.append(b"content-length: %d\r\n" % length)
+            if not cycle.keep_alive:
+                # Only here: to Node 20 a reset that follows it would be a clean end of what came in chunks.
+                lines.append(b"connection: close\r\n")
+        elif not self._silent:
             cycle.chunked_encoding = True
             lines.append(b"transfer-encoding: chunked\r\n")
         self._write(b"%b%b\r\n" % (STATUS_LINE[status], b"".join(lines)))

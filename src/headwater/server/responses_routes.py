@@ -15,7 +15,7 @@ from headwater.server.http import Identify, Receive, Scope, send_whole
 from headwater.server.inner import OfAgent
 from headwater.server.services import Services
 from headwater.server.stored import Stored, deleted, find_response, response_object
-from headwater.server.streams import Answer, Stream
+from headwater.server.streams import Answer, Followed
 from headwater.store.results import Busy, Missing
 
 _TRUE: Final = ("true", "1")
@@ -71,7 +71,7 @@ class ResponsesRoutes:
             encoder = After(encoder, had)
             self._services.metrics.resumed("responses")
         answer: Answer = Streamed(responses, stored.head, encoder, refusable=False)
-        stream = Stream(
+        stream = Followed(
             outlet,
             self._services.runs.follower(stored.run.owner, stored.run.id),
             answer if stored.run.agent is None else OfAgent(answer),

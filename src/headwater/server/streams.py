@@ -3,7 +3,8 @@
 No task wakes for a token: the run tells `_on_news`, which takes what is past the cursor, encodes it and writes it, the
 first time behind the head, the last time before the end. The request's own task reads what is only in the store, and
 sends a head or an end for which the client is too far behind. One that falls behind in between is a cursor that stands
-still; a run that is in no store waits for it. Nothing here decides how a run ends.
+still. A run that is in no store has no cursor: it pours into `_show`, and waits for a client that is behind. Nothing
+here decides how a run ends.
 """
 
 import asyncio
@@ -43,23 +44,19 @@ class Answer(Protocol):
 
 
 class Stream:
+    """What is told, and to whom. Where it comes from is for `Followed` and `Poured` to say."""
+
     __slots__ = (
         "_answer",
-        "_around",
         "_context",
         "_encode",
         "_ended",
         "_flowing",
-        "_follower",
-        "_full",
         "_gone",
         "_heartbeat_s",
         "_limit_bytes",
-        "_live",
-        "_news",
         "_outlet",
         "_over",
-        "_reading",
         "_rest",
         "_send",
         "_silent_since_s",
@@ -70,35 +67,23 @@ class Stream:
     def __init__(
         self,
         outlet: Outlet,
-        follower: Follower,
         answer: Answer,
-        *,
-        live: LiveRun | None = None,
+        heartbeat_s: float,
+        on_gone: Callable[[], None],
         limit_bytes: int | None = None,
-        heartbeat_s: float = 15.0,
-        on_gone: Callable[[], None] = lambda: None,
     ) -> None:
-        """`live`: a run that no store has, to be held up while its client is `limit_bytes` behind."""
         self._outlet = outlet
-        self._follower = follower
         self._answer = answer
         self._encode = answer.encode
-        self._live = live
         self._limit_bytes = limit_bytes
         self._told_gone = on_gone
         self._heartbeat_s = heartbeat_s
         self._silent_since_s: float | None = None
         """As far as `tick` knows: no token notes when it came."""
-        self._around: tuple[bytes, bytes] | None = None
-        """What stands around a plain text of a run that a store has, as long as nothing else comes."""
         self._rest = b""
         """What waits for the head to be sent, or is the last of all."""
         self._flowing = False
         """The head is sent, and nothing waits: what comes is written at once."""
-        self._full = False
-        self._news = False
-        self._reading = False
-        """What comes next is in the store: the task is to read it."""
         self._ended = False
         self._over = False
         """The end was sent, too."""
@@ -110,14 +95,9 @@ class Stream:
         self._send, self._context = send, copy_context()
         self._outlet.attach(self, limit_bytes=self._limit_bytes)
         try:
-            self._follower.on_news(self._on_news)
-            self._on_news()
-            if self._live is not None and not self._ended:
-                self._follower.pour(self._show)
+            self._listen()
             while not self._ended and not self._gone:
-                if self._reading:
-                    await self._read()
-                elif self._rest:
+                if self._rest:
                     await self._outlet.drain()
                     if self._rest and not self._gone:
                         # Else a token was quicker.
@@ -125,26 +105,163 @@ class Stream:
                 else:
                     await self._wait()
             if not self._gone and not self._over:
+                await self._outlet.drain()
                 await self._end()
         finally:
-            self._follower.leave()
+            self._leave()
             self._outlet.detach()
+
+    # --------------------------------------------------------------- the source's
+
+    def _listen(self) -> None:
+        """From now on, `_show` what comes."""
+        raise NotImplementedError
+
+    def _leave(self) -> None:
+        raise NotImplementedError
+
+    def _go_straight(self, around: tuple[bytes, bytes] | None) -> None:
+        """As long as nothing but plain text comes, it need not be taken apart: this stands around each. None: it must
+        be, until `_show` says otherwise."""
+        raise NotImplementedError
+
+    def _show(self, events: Sequence[Event]) -> None:
+        if self._ended or self._gone or not events:
+            return
+        body = self._encode(events)
+        if type(events[-1]) is RunEnded:
+            self._finish(body)
+        elif body and self._flowing:
+            self._outlet.write(body)
+        elif body:
+            self._write(body)
+        is_text = self._flowing and type(events[-1]) is TextDelta
+        self._go_straight(self._answer.around_text() if is_text else None)
 
     # --------------------------------------------------------------- the task's
 
-    async def _end(self) -> None:
-        end = {"type": "http.response.body", "body": self._rest}
-        if self._flowing:
-            await self._send(end)
-            return
-        length = (b"content-length", b"%d" % len(self._rest))
-        head = {"type": "http.response.start", "status": self._answer.begin(), "headers": [*self._headers(), length]}
-        with self._outlet.together():
-            await self._send(head)
-            await self._send(end)
+    async def _wait(self) -> None:
+        # One future for each wait, and a wait for each stream: see `Follower`.
+        self._waking = asyncio.get_running_loop().create_future()
+        await self._waking
 
-    def _headers(self) -> Headers:
-        return [*_FIXED, *self._answer.headers]
+    def _wake(self) -> None:
+        if self._waking is not None and not self._waking.done():
+            self._waking.set_result(None)
+
+    async def _end(self) -> None:
+        if self._gone:
+            return
+        with self._outlet.together():
+            if not self._flowing:
+                self._begin(len(self._rest))
+            await self._send({"type": "http.response.body", "body": self._rest})
+
+    # --------------------------------------------------------------- to the client
+
+    def _begin(self, length: int | None = None) -> None:
+        # In this order: the headers go by the status, which stands from now on.
+        status = self._answer.begin()
+        self._outlet.begin(status, [*_FIXED, *self._answer.headers], length)
+
+    def _write(self, body: bytes) -> None:
+        if self._flowing:
+            self._outlet.write(body)
+            return
+        self._rest += body
+        if self._outlet.behind:
+            self._wake()
+            return
+        with self._outlet.together():
+            self._begin()
+            rest, self._rest, self._flowing = self._rest, b"", True
+            self._outlet.write(rest)
+
+    def _finish(self, body: bytes) -> None:
+        self._ended = True
+        self._rest += body
+        self._wake()
+        if not self._outlet.behind:
+            self._at_once(self._end())
+            self._over = True
+
+    def _at_once(self, sending: Coroutine[Any, Any, None]) -> None:
+        """Without the task: ASGI's `send` waits only for a client that is behind.
+
+        In the task's context all the same: behind an end, the next request of the connection may begin.
+        """
+        try:
+            self._context.run(sending.send, None)
+        except StopIteration:
+            return
+        raise RuntimeError("what has to wait is the task's to send")
+
+    # -------------------------------------------------------------- the client's
+
+    def on_full(self) -> None:
+        raise NotImplementedError
+
+    def on_room(self) -> None:
+        raise NotImplementedError
+
+    def on_gone(self) -> None:
+        self._gone = True
+        self._told_gone()
+        self._wake()
+
+    # --------------------------------------------------------------------- time
+
+    def tick(self, now_s: float) -> None:
+        beat = self._answer.beat
+        if self._silent_since_s is None or self._outlet.wrote:
+            self._silent_since_s, self._outlet.wrote = now_s, False
+        elif beat and self._hears() and now_s - self._silent_since_s >= self._heartbeat_s:
+            self._silent_since_s = now_s
+            self._write(beat)
+            self._outlet.wrote = False
+
+    def _hears(self) -> bool:
+        """A client that is behind has enough to hear; and none is told that it goes well before it has a status."""
+        return not (self._ended or self._gone) and (self._flowing or not self._outlet.behind)
+
+
+class Followed(Stream):
+    """From a log, with a cursor: a client that is behind is one that stands still."""
+
+    __slots__ = ("_around", "_follower", "_full", "_news", "_reading")
+
+    def __init__(
+        self,
+        outlet: Outlet,
+        follower: Follower,
+        answer: Answer,
+        *,
+        heartbeat_s: float = 15.0,
+        on_gone: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(outlet, answer, heartbeat_s, on_gone)
+        self._follower = follower
+        self._around: tuple[bytes, bytes] | None = None
+        self._full = False
+        self._news = False
+        self._reading = False
+        """What comes next is in the store: the task is to read it."""
+
+    def _listen(self) -> None:
+        self._follower.on_news(self._on_news)
+        self._on_news()
+
+    def _leave(self) -> None:
+        self._follower.leave()
+
+    def _go_straight(self, around: tuple[bytes, bytes] | None) -> None:
+        self._around = around
+
+    async def _wait(self) -> None:
+        if self._reading:
+            await self._read()
+        else:
+            await super()._wait()
 
     async def _read(self) -> None:
         self._news = False
@@ -157,17 +274,6 @@ class Stream:
         self._show([entry.event for entry in entries])
         if entries or self._news:
             self._on_news()
-
-    async def _wait(self) -> None:
-        # One future for each wait, and a wait for each stream: see `Follower`.
-        self._waking = asyncio.get_running_loop().create_future()
-        await self._waking
-
-    def _wake(self) -> None:
-        if self._waking is not None and not self._waking.done():
-            self._waking.set_result(None)
-
-    # ----------------------------------------------------------------- the run's
 
     def _on_news(self) -> None:
         self._news = True
@@ -187,106 +293,62 @@ class Stream:
         else:
             self._show([entries[0].event] if len(entries) == 1 else [entry.event for entry in entries])
 
-    def _show(self, events: Sequence[Event]) -> None:
-        if self._ended or self._gone or not events:
-            return
-        body = self._encode(events)
-        if type(events[-1]) is RunEnded:
-            self._finish(body)
-        elif body and self._flowing:
-            self._outlet.write(body)
-        elif body:
-            self._write(body)
-        self._around = None
-        if self._flowing and type(events[-1]) is TextDelta:
-            self._go_straight()
-
     def _show_plain(self, texts: Sequence[bytes], before: bytes, after: bytes) -> None:
         if len(texts) == 1:
             self._outlet.write(b"%b%b%b" % (before, texts[0], after))
         elif texts:
             self._outlet.write(b"".join([b"%b%b%b" % (before, text, after) for text in texts]))
 
-    def _write(self, body: bytes) -> None:
-        if self._flowing:
-            self._outlet.write(body)
-            return
-        self._rest += body
-        if self._outlet.behind:
-            self._wake()
-            return
-        with self._outlet.together():
-            # In this order: the headers go by the status, which stands from now on.
-            status = self._answer.begin()
-            self._outlet.begin(status, self._headers())
-            rest, self._rest, self._flowing = self._rest, b"", True
-            self._outlet.write(rest)
-
-    def _at_once(self, sending: Coroutine[Any, Any, None]) -> None:
-        """Without the task: ASGI's `send` waits only for a client that is behind.
-
-        In the task's context all the same: behind an end, the next request of the connection may begin.
-        """
-        try:
-            self._context.run(sending.send, None)
-        except StopIteration:
-            return
-        raise RuntimeError("what has to wait is the task's to send")
-
-    def _go_straight(self) -> None:
-        """As long as nothing but a text comes, a run that no store has need not come by here; one that a store has is
-        not taken apart into events."""
-        around = self._answer.around_text()
-        if self._live is None:
-            self._around = around
-        elif around is not None:
-            self._live.straight = Straight(*around, self._outlet.write)
-
     def _break_off(self) -> None:
         """The store can't say how it goes on, and the client should not wait for it to."""
         self._finish(self._encode([RunEnded(Interrupted("store"))]))
 
-    def _finish(self, body: bytes) -> None:
-        self._ended = True
-        self._rest += body
-        self._wake()
-        if not self._outlet.behind:
-            self._at_once(self._end())
-            self._over = True
-
-    # -------------------------------------------------------------- the client's
-
     def on_full(self) -> None:
-        if self._live is not None:
-            self._live.pause()
-        else:
-            self._full = True
+        self._full = True
 
     def on_room(self) -> None:
-        if self._live is not None:
-            self._live.resume()
-        else:
-            self._full = False
-            self._on_news()
-
-    def on_gone(self) -> None:
-        self._gone = True
-        if self._live is not None:
-            self._live.straight = None
-        self._told_gone()
-        self._wake()
-
-    # --------------------------------------------------------------------- time
-
-    def tick(self, now_s: float) -> None:
-        beat = self._answer.beat
-        if self._silent_since_s is None or self._outlet.wrote:
-            self._silent_since_s, self._outlet.wrote = now_s, False
-        elif beat and self._hears() and now_s - self._silent_since_s >= self._heartbeat_s:
-            self._silent_since_s = now_s
-            self._write(beat)
-            self._outlet.wrote = False
+        self._full = False
+        self._on_news()
 
     def _hears(self) -> bool:
-        """A client that is behind has enough to hear; and none is told that it goes well before it has a status."""
-        return not (self._full or self._ended or self._gone) and (self._flowing or not self._outlet.behind)
+        return not self._full and super()._hears()
+
+
+class Poured(Stream):
+    """From a run that no store has: it is held up while its client is `limit_bytes` behind."""
+
+    __slots__ = ("_live",)
+
+    def __init__(
+        self,
+        outlet: Outlet,
+        live: LiveRun,
+        answer: Answer,
+        *,
+        heartbeat_s: float = 15.0,
+        on_gone: Callable[[], None] = lambda: None,
+        limit_bytes: int | None = None,
+    ) -> None:
+        super().__init__(outlet, answer, heartbeat_s, on_gone, limit_bytes)
+        self._live = live
+
+    def _listen(self) -> None:
+        self._live.pour(self._show)
+
+    def _leave(self) -> None:
+        self._live.pour(None)
+
+    def _go_straight(self, around: tuple[bytes, bytes] | None) -> None:
+        # Not even by here. Whatever else comes has closed it already.
+        if around is not None:
+            self._live.straight = Straight(*around, self._outlet.write)
+
+    def on_full(self) -> None:
+        self._live.pause()
+
+    def on_room(self) -> None:
+        self._live.resume()
+
+    def on_gone(self) -> None:
+        self._live.straight = None
+        super().on_gone()
