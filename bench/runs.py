@@ -41,7 +41,7 @@ LOADS = (Load(1, 50), Load(32, 50), Load(256, 50), Load(1_000, 15), Load(32, 50,
 
 
 def new_id(prefix: str) -> str:
-    return make_id(prefix, time.time_ns() // 1_000_000, os.urandom(10))
+    return make_id(prefix, time.time_ns() // 1_000_000, os.urandom(16))
 
 
 class Tap:

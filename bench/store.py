@@ -27,7 +27,7 @@ ANSWER = "word " * 300
 
 
 def new_id(prefix: str) -> str:
-    return make_id(prefix, time.time_ns() // 1_000_000, os.urandom(10))
+    return make_id(prefix, time.time_ns() // 1_000_000, os.urandom(16))
 
 
 async def start(store: Engine, session_id: str | None = None) -> str:

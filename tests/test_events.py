@@ -100,10 +100,11 @@ def test_unknown_usage_is_never_zero() -> None:
 
 
 def test_ids_sort_by_time_and_differ_by_entropy() -> None:
-    ids = [make_id("run", ms, bytes([n] * 10)) for ms, n in ((1, 9), (2, 0), (2, 1), (1 << 40, 0))]
+    ids = [make_id("run", ms, bytes([n] * 16)) for ms, n in ((1, 9), (2, 0), (2, 1), (1 << 40, 0))]
     assert ids == sorted(set(ids))
     assert all(len(id) == len("run_") + 26 for id in ids)
-    with pytest.raises(ValueError, match="10 bytes"):
+    assert make_id("run", 0x1234567, bytes(range(240, 256))) == "run_00000j6hb7ghjkmnpqrstvwxyz"
+    with pytest.raises(ValueError, match="16 bytes"):
         make_id("run", 1, b"short")
 
 

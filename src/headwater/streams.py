@@ -75,7 +75,7 @@ async def open_streams(
     clock = clock or SystemClock()
 
     def new_id(prefix: str) -> str:
-        return make_id(prefix, int(clock.unix_s() * 1000), os.urandom(10))
+        return make_id(prefix, int(clock.unix_s() * 1000), os.urandom(16))
 
     store = await open_store(url, address="headwater.streams", clock=clock, entropy=os.urandom)
     try:

@@ -23,7 +23,7 @@ OWNER = "ann"
 
 
 def new_id(prefix: str) -> str:
-    return make_id(prefix, 0, os.urandom(10))
+    return make_id(prefix, 0, os.urandom(16))
 
 
 def said(text: str) -> SessionMessage:

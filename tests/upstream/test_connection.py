@@ -27,7 +27,7 @@ class Answer:
 
     def __init__(self, leave_at: str = "") -> None:
         self.status = 0
-        self.headers: Headers = []
+        self.headers: Headers = {}
         self.body = b""
         self.ending: Ending | None = None
         self.ended = asyncio.Event()
@@ -146,7 +146,7 @@ async def test_a_reset_is_no_clean_end_even_where_a_close_would_be() -> None:
 
 async def test_the_head_is_told_with_names_in_lower_case() -> None:
     answer = await answered(b"HTTP/1.1 429 Slow down\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n")
-    assert (answer.status, answer.headers) == (429, [(b"retry-after", b"7"), (b"content-length", b"0")])
+    assert (answer.status, answer.headers) == (429, {"retry-after": "7", "content-length": "0"})
 
 
 class Upstream:

@@ -83,7 +83,7 @@ def test_when_to_ask_again(headers: dict[str, str], seconds: float | None) -> No
 
 def test_what_is_kept_of_a_head() -> None:
     headers = {
-        "X-RateLimit-Remaining-Requests": "7",
+        "x-ratelimit-remaining-requests": "7",
         "retry-after": "2",
         "content-type": "text/plain",
         "set-cookie": "s",

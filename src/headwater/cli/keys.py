@@ -40,7 +40,7 @@ def create(
     text = f"hw_{secrets.token_urlsafe(32)}"
     now = time.time()
     given = {
-        "id": make_id("key", int(now * 1000), os.urandom(10)),
+        "id": make_id("key", int(now * 1000), os.urandom(16)),
         "owner": owner,
         "hash": hash_of(text),
         "created_at": now,

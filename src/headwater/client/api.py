@@ -79,7 +79,7 @@ class Client:
     ) -> Any:
         headers = self._headers(data, media_type)
         if method in _ONCE:
-            headers["idempotency-key"] = make_id("cli", int(time.time() * 1000), os.urandom(10))
+            headers["idempotency-key"] = make_id("cli", int(time.time() * 1000), os.urandom(16))
         most = self._persistence.attempts if attempts is None else attempts
         for attempt in range(1, most + 1):
             try:

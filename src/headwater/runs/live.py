@@ -40,23 +40,40 @@ class LiveRun:
     has is a task again. One that no store has ends where it is told.
     """
 
+    # What each begins with is the class's: to set it would take as long as all the rest of `__init__`.
+    trouble: StoreError | None = None
+    """The store refuses: what followers are told until it takes the ending."""
+    lost = False
+    """It is not ours any more: what there is to know is in the store."""
+    suspended = False
+    """It waits for somebody, and is no worker's."""
+    take_next = True
+    """Whoever is next in the queue is begun by this worker; not while it shuts down."""
+    reader: object = None
+    """Who follows it, if it is not recorded."""
+    upstream_closed: bool | Literal["unknown"] = True
+    stopped_in_s: float | None = None
+    """If it was stopped: how long its source took to close."""
+    straight: Straight | None = None
+    """Into the log. Or, of a run that no store has, to whom it pours into: who opens it after a text, and whatever
+    comes by here closes it."""
+    over: asyncio.Future[None]
+    """For `asyncio.wait`: whoever awaits it by itself and is cancelled would cancel it for all."""
+    _asked: Stopped | Interrupted | None = None
+    _asked_s = 0.0
+    _closed = False
+    _paused = False
+    _source: Source | None = None
+    _work: asyncio.Task[Ended | Suspended] | None = None
+    _saving: asyncio.Task[None] | None = None
+    _pour: Callable[[Sequence[Event]], None] | None = None
+    _keeping: Sequence[tuple[int, asyncio.Future[None]]] = ()
+    """Who waits for which entry to be committed."""
+
     def __init__(self, run: Run, habits: Habits, *, fold: Accumulator | None = None, last_seq: int = -1) -> None:
         self.run = run
         self.fold = fold or Accumulator()
         self.log = Log(last_seq, tail_bytes=habits.tail_bytes)
-        self.trouble: StoreError | None = None
-        """The store refuses: what followers are told until it takes the ending."""
-        self.lost = False
-        """It is not ours any more: what there is to know is in the store."""
-        self.suspended = False
-        """It waits for somebody, and is no worker's."""
-        self.take_next = True
-        """Whoever is next in the queue is begun by this worker; not while it shuts down."""
-        self.reader: object = None
-        """Who follows it, if it is not recorded."""
-        self.upstream_closed: bool | Literal["unknown"] = True
-        self.stopped_in_s: float | None = None
-        """If it was stopped: how long its source took to close."""
         self._habits = habits
         self._clock = habits.clock
         self._store = habits.store
@@ -64,22 +81,9 @@ class LiveRun:
         self._zero_s = habits.clock.now_s() - max(0.0, habits.clock.unix_s() - started_at)
         self._handed_seq = last_seq
         self._first_token_at = run.first_token_at
-        self._asked: Stopped | Interrupted | None = None
-        self._asked_s = 0.0
-        self._closed = False
-        self._paused = False
-        self._source: Source | None = None
-        self._work: asyncio.Task[Ended | Suspended] | None = None
-        self._saving: asyncio.Task[None] | None = None
         self._told: list[Callable[[], None]] = []
-        self._pour: Callable[[Sequence[Event]], None] | None = None
-        self.straight: Straight | None = Straight(*PLAIN_TEXT, self._keep_plain) if run.recorded else None
-        """Into the log. Or, of a run that no store has, to whom it pours into: who opens it after a text, and whatever
-        comes by here closes it."""
-        self._keeping: list[tuple[int, asyncio.Future[None]]] = []
-        """Who waits for which entry to be committed."""
-        self.over: asyncio.Future[None]
-        """For `asyncio.wait`: whoever awaits it by itself and is cancelled would cancel it for all."""
+        if run.recorded:
+            self.straight = Straight(*PLAIN_TEXT, self._keep_plain)
 
     def begin(self, make_source: MakeSource) -> None:
         self.over = asyncio.get_running_loop().create_future()
@@ -175,7 +179,7 @@ class LiveRun:
     async def kept(self) -> None:
         if self.run.recorded and self.log.shown_seq < self.log.last_seq:
             waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._keeping.append((self.log.last_seq, waiting))
+            self._keeping = [*self._keeping, (self.log.last_seq, waiting)]
             await waiting
 
     def _wake_keeping(self) -> None:
@@ -203,10 +207,9 @@ class LiveRun:
         """
         assert not self.run.recorded
         self._pour, self.straight, self.reader = into, None, _POURED
-        events = [entry.event for entry in self.log.after(self.log.first_seq - 1) or ()]
-        self.log.forget(self.log.last_seq)
-        if into is not None and events:
-            into(events)
+        if into is not None and (entries := self.log.after(self.log.first_seq - 1)):
+            self.log.forget(self.log.last_seq)
+            into([entry.event for entry in entries])
 
     @property
     def followers(self) -> int:

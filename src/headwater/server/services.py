@@ -139,7 +139,7 @@ class Services:
         return self.metrics.text()
 
     def make_id(self, prefix: str) -> str:
-        return make_id(prefix, int(self.clock.unix_s() * 1000), os.urandom(10))
+        return make_id(prefix, int(self.clock.unix_s() * 1000), os.urandom(16))
 
 
 def _tracing() -> "Tracing":

@@ -20,9 +20,10 @@ Ending = Literal["clean", "broken", "reset", "unanswered", "malformed", "oversiz
 `unanswered`: before its first byte. `malformed`: not HTTP. `oversized`: too much head, or trailer. `upgraded`: to what
 nobody asked for."""
 
-_KEEP_ALIVE: Final = re.compile(rb"\btimeout\s*=\s*(\d{1,9})", re.IGNORECASE)
+_KEEP_ALIVE: Final = re.compile(r"\btimeout\s*=\s*([0-9]{1,9})", re.IGNORECASE)
 
-Headers = list[tuple[bytes, bytes]]
+Headers = dict[str, str]
+"""By their names in lower case. The last counts, if there are several."""
 
 
 class Reader(Protocol):
@@ -74,7 +75,7 @@ class Connection(asyncio.Protocol):
         """Said before the first request: a server that is full, or none of HTTP. None once it was asked."""
         self._reader: Reader | None = None
         self._status = 0
-        self._headers: Headers = []
+        self._headers: Headers = {}
         self._until_closed = False
         """The body has no length: the peer ends it by closing."""
         self._reusable = False
@@ -217,10 +218,10 @@ class Connection(asyncio.Protocol):
         if self._complete:
             # Bytes after the end of the answer: whose they are, nobody knows.
             self._reusable = False
-        self._headers = []
+        self._headers = {}
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name.lower(), value))
+        self._headers[name.lower().decode("latin-1")] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
@@ -229,11 +230,12 @@ class Connection(asyncio.Protocol):
             return
         self._status = status
         self._reusable = self._parser.should_keep_alive()
-        named = dict(self._headers)
-        self._until_closed = b"content-length" not in named and b"transfer-encoding" not in named
-        timeout = _KEEP_ALIVE.search(named[b"keep-alive"]) if b"keep-alive" in named else None
+        # What may come as trailers is no part of it.
+        named, self._headers = self._headers, {}
+        self._until_closed = "content-length" not in named and "transfer-encoding" not in named
+        timeout = _KEEP_ALIVE.search(named["keep-alive"]) if "keep-alive" in named else None
         self.keep_s = int(timeout[1]) if timeout else math.inf
-        self._reader.on_head(status, self._headers)
+        self._reader.on_head(status, named)
 
     def on_message_complete(self) -> None:
         if self._status and not self._complete:

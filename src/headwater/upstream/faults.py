@@ -114,7 +114,7 @@ def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def limits(headers: Mapping[str, str]) -> dict[str, str] | None:
-    return {name.lower(): value for name, value in headers.items() if name.lower().startswith(_LIMIT_HEADERS)} or None
+    return {name: value for name, value in headers.items() if name.startswith(_LIMIT_HEADERS)} or None
 
 
 def request_id(headers: Mapping[str, str]) -> str | None:

@@ -115,7 +115,7 @@ class HttpExchange:
 
     def on_head(self, status: int, headers: Headers) -> None:
         self.status = status
-        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in headers}
+        self.headers = headers
         self._told(None)
 
     def on_end(self, ending: Ending, rest: bytes) -> None:

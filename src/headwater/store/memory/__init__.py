@@ -149,6 +149,6 @@ async def open_memory(
     database: MemoryDatabase, *, address: str, clock: Clock, entropy: Callable[[int], bytes]
 ) -> Engine:
     """A worker on that database."""
-    store = Engine(database, make_id("wrk", int(clock.unix_s() * 1000), entropy(10)), clock, entropy)
+    store = Engine(database, make_id("wrk", int(clock.unix_s() * 1000), entropy(16)), clock, entropy)
     await store.join(address)
     return store

@@ -40,7 +40,7 @@ async def join(
     lease_s: float = LEASE_S,
     visiting: bool = False,
 ) -> Engine:
-    store = Engine(database, make_id("wrk", int(clock.unix_s() * 1000), entropy(10)), clock, entropy, lease_s)
+    store = Engine(database, make_id("wrk", int(clock.unix_s() * 1000), entropy(16)), clock, entropy, lease_s)
     async with AsyncExitStack() as undo:
         undo.push_async_callback(database.abandon)
         await store.join(address, visiting=visiting)

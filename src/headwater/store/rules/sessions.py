@@ -82,7 +82,7 @@ async def fork(tx: Transaction, owner: str, session_id: str, message_id: str, ne
     path = path_to(await tx.tables.messages(owner, session_id), message_id)
     if not path:
         return Missing("message")
-    copies = [replace(message, id=make_id("msg", int(tx.now * 1000), tx.entropy(10))) for message in path]
+    copies = [replace(message, id=make_id("msg", int(tx.now * 1000), tx.entropy(16))) for message in path]
     forked = Session(
         id=new_id,
         owner=owner,
@@ -102,7 +102,7 @@ async def fork(tx: Transaction, owner: str, session_id: str, message_id: str, ne
     for notice in await tx.tables.notices(owner, session_id):
         # What is said of a message goes with it: the model is told of calls that were dropped.
         if (after_id := copied.get(notice.after_id or "")) is not None:
-            id = make_id("not", int(tx.now * 1000), tx.entropy(10))
+            id = make_id("not", int(tx.now * 1000), tx.entropy(16))
             await tx.tables.add_notice(owner, new_id, replace(notice, id=id, after_id=after_id))
     tx.news.of_session(owner, new_id)
     return forked

@@ -25,7 +25,7 @@ async def open_sqlite(
 
 
 async def join(database: SqliteDatabase, address: str, clock: Clock, entropy: Callable[[int], bytes]) -> Engine:
-    store = Engine(database, make_id("wrk", int(clock.unix_s() * 1000), entropy(10)), clock, entropy)
+    store = Engine(database, make_id("wrk", int(clock.unix_s() * 1000), entropy(16)), clock, entropy)
     await store.join(address, visiting=not database.alone)
     if database.alone:
         # Whoever had the file before is dead: it would have the lock.
