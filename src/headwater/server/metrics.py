@@ -7,7 +7,8 @@ whichever of them is asked tells of all.
 
 import os
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter as counted
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,6 @@ from msgspec import Struct
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
-from prometheus_client.values import ValueClass
 
 import headwater
 from headwater.events import Completed, Incomplete, Outcome
@@ -42,15 +42,44 @@ _COMMIT_S: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 
 _ABOUT: Final = ("gen_ai_operation_name", "gen_ai_provider_name", "gen_ai_request_model")
 
 
-class _Series(Struct):
+class _Observed:
+    """What is to be added to a histogram, together: its own `observe` takes a lock for each, and where workers share
+    it a write to a file."""
+
+    __slots__ = ("_histogram", "_values", "add")
+
+    def __init__(self, histogram: Histogram) -> None:
+        self._histogram = histogram
+        self._values: list[float] = []
+        self.add = self._values.append
+
+    def hand_on(self) -> None:
+        if not self._values:
+            return
+        histogram = self._histogram
+        histogram._sum.inc(sum(self._values))
+        for bucket, count in counted(map(partial(bisect_left, histogram._upper_bounds), self._values)).items():
+            histogram._buckets[bucket].inc(count)
+        self._values.clear()
+
+
+class _Series(Struct, eq=False):
     """Where a run is counted. Found once for all that are alike: finding them costs more than adding to them."""
 
     runs: Counter
-    duration: Histogram
-    first_token: Histogram
-    per_token: Histogram
-    tokens_in: Histogram
-    tokens_out: Histogram
+    duration: _Observed
+    first_token: _Observed
+    per_token: _Observed
+    tokens_in: _Observed
+    tokens_out: _Observed
+    ended: int = 0
+    """Not handed on yet."""
+
+    def hand_on(self) -> None:
+        self.runs.inc(self.ended)
+        self.ended = 0
+        for observed in (self.duration, self.first_token, self.per_token, self.tokens_in, self.tokens_out):
+            observed.hand_on()
 
 
 class Metrics:
@@ -97,8 +126,8 @@ class Metrics:
         self._ours(registry)
         self._series: dict[tuple[str, str, str | None, type[Outcome], str], _Series] = {}
         self._models: set[str] = set()
-        self._pending: defaultdict[Counter | ValueClass, float] = defaultdict(float)
-        """What was counted, to be added together: each takes a lock, and where workers share them a write to a file."""
+        self._pending: set[_Series] = set()
+        """What of them is not handed on yet."""
 
     def _ours(self, registry: CollectorRegistry) -> None:
         self._runs = Counter(
@@ -116,12 +145,13 @@ class Metrics:
         self._recovered = Counter(
             "headwater_recovered_runs", "Runs of dead workers that this one has ended.", registry=registry
         )
-        self._commits = Histogram(
+        commits = Histogram(
             "headwater_store_commit_seconds",
             "Transactions of runs: starts, what they say, ends.",
             buckets=_COMMIT_S,
             registry=registry,
         )
+        self._commits = _Observed(commits)
         self._going_on = Gauge(
             "headwater_runs_going_on", "Runs at this moment.", registry=registry, multiprocess_mode="livesum"
         )
@@ -152,30 +182,26 @@ class Metrics:
             if len(self._series) >= _MOST_SERIES:
                 self._series.clear()
             series = self._series[alike] = self._of(run)
-        self._pending[series.runs] += 1
-        self._observe(series.duration, max(0.0, ended_at - started_at))
+        self._pending.add(series)
+        series.ended += 1
+        series.duration.add(max(0.0, ended_at - started_at))
         if first_at is not None:
-            self._observe(series.first_token, max(0.0, first_at - started_at))
+            series.first_token.add(max(0.0, first_at - started_at))
         if run.usage.source != "provider":
             return
         tokens = run.usage.output_tokens or 0
-        self._observe(series.tokens_in, run.usage.input_tokens or 0)
-        self._observe(series.tokens_out, tokens)
+        series.tokens_in.add(run.usage.input_tokens or 0)
+        series.tokens_out.add(tokens)
         if first_at is not None and tokens > 1:
-            self._observe(series.per_token, max(0.0, ended_at - first_at) / (tokens - 1))
-
-    def _observe(self, histogram: Histogram, amount: float) -> None:
-        """As its own `observe`, which has no way to add several at once."""
-        self._pending[histogram._sum] += amount
-        self._pending[histogram._buckets[bisect_left(histogram._upper_bounds, amount)]] += 1
+            series.per_token.add(max(0.0, ended_at - first_at) / (tokens - 1))
 
     def hand_on(self) -> None:
-        pending, self._pending = self._pending, defaultdict(float)
-        for counted, amount in pending.items():
-            counted.inc(amount)
+        while self._pending:
+            self._pending.pop().hand_on()
+        self._commits.hand_on()
 
     def committed(self, seconds: float) -> None:
-        self._observe(self._commits, seconds)
+        self._commits.add(seconds)
 
     def recovered(self, run: Run) -> None:
         self._recovered.inc()
@@ -202,11 +228,11 @@ class Metrics:
         about = ("chat", provider, model)
         return _Series(
             self._runs_of(run),
-            self._duration.labels(*about, error),
-            self._first_token.labels(*about),
-            self._per_token.labels(*about),
-            self._tokens.labels(*about, "input"),
-            self._tokens.labels(*about, "output"),
+            _Observed(self._duration.labels(*about, error)),
+            _Observed(self._first_token.labels(*about)),
+            _Observed(self._per_token.labels(*about)),
+            _Observed(self._tokens.labels(*about, "input")),
+            _Observed(self._tokens.labels(*about, "output")),
         )
 
     def _bounded(self, model: str) -> str:
