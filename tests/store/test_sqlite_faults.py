@@ -209,3 +209,51 @@ async def test_a_damaged_page_is_told_as_damage(backend: SqliteBackend) -> None:
     with pytest.raises(StoreError) as raised:
         await logged(await backend.worker(), run.id)
     assert raised.value.trouble == "corrupt"
+
+
+@pytest.mark.parametrize(
+    ("change", "trouble"),
+    [
+        ("UPDATE run SET state = 'ended' WHERE id = ?", "lost"),
+        ("UPDATE run SET worker_id = 'wrk_other' WHERE id = ?", "lost"),
+        ("DELETE FROM run WHERE id = ?", "lost"),
+        ("UPDATE worker SET fenced = 1 WHERE ? IS NOT NULL", "fenced"),
+    ],
+)
+async def test_what_was_looked_up_is_looked_up_again_when_somebody_else_has_written(
+    backend: SqliteBackend, change: str, trouble: str
+) -> None:
+    """A run, or a worker, that was there at the last commit may not be at the next. The others go on."""
+    store = await backend.worker()
+    ours, other = (await started(store)).run.id, (await started(store)).run.id
+    assert await kept(store, tokens(ours, 0), tokens(other, 0)) == [None, None]
+    with apsw.Connection(str(backend.path)) as beside:
+        beside.execute(change, (ours,))
+    refused, went = await kept(store, tokens(ours, 1), tokens(other, 1))
+    assert refused is not None
+    assert refused.trouble == trouble
+    assert went is None if trouble == "lost" else went is not None
+
+
+async def test_what_is_known_to_be_there_is_not_looked_up_again(backend: SqliteBackend) -> None:
+    store = await backend.worker()
+    run_id = (await started(store)).run.id
+    assert await kept(store, tokens(run_id, 0)) == [None]
+    asked: list[str] = []
+
+    def note(_: apsw.Cursor, sql: str, __: object) -> bool:
+        asked.append(sql)
+        return True
+
+    backend.database._writer.exec_trace = note
+    assert await kept(store, tokens(run_id, 1)) == [None]
+    assert not [sql for sql in asked if "FROM run" in sql or "FROM worker" in sql]
+
+
+async def test_nor_is_it_believed_when_this_connection_has_changed_it(backend: SqliteBackend) -> None:
+    store = await backend.worker()
+    run_id = (await started(store)).run.id
+    assert await kept(store, tokens(run_id, 0)) == [None]
+    assert isinstance(await ended(store, run_id), EndStands)
+    trouble = backend.database.commit(store.worker_id, [tokens(run_id, 9)])[run_id]
+    assert trouble.trouble == "lost"

@@ -28,11 +28,8 @@ from headwater.store.tables import Tables
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# The run is looked at with every batch, at no cost that could be measured: one that was lost harms only itself.
-_KEEP: Final = """INSERT OR IGNORE INTO batch
-    SELECT n, ?, ?, ? FROM run WHERE id = ? AND state = 'running' AND worker_id = ?"""
-_KEPT: Final = """SELECT 1 FROM batch JOIN run ON n = run
-    WHERE first_seq = ? AND last_seq = ? AND data = ? AND id = ? AND state = 'running' AND worker_id = ?"""
+_KEEP: Final = "INSERT OR IGNORE INTO batch VALUES (?, ?, ?, ?)"
+_KEPT: Final = "SELECT 1 FROM batch WHERE run = ? AND first_seq = ? AND last_seq = ? AND data = ?"
 _ALIVE: Final = "SELECT 1 FROM worker WHERE id = ? AND NOT fenced"
 
 
@@ -43,6 +40,18 @@ class SqliteTables(SqliteSessions):
         super().__init__(connection)
         self._worker: tuple[bytes, Worker] | None = None
         """The last one that was read: every transaction asks for its own."""
+        self._alive: set[str] = set()
+        """Workers, as this connection has seen."""
+
+    def is_alive(self, worker_id: str) -> bool:
+        """Looked up once, until `forget_seen`."""
+        if worker_id not in self._alive and self._sql(_ALIVE, (worker_id,)).fetchone():
+            self._alive.add(worker_id)
+        return worker_id in self._alive
+
+    def forget_seen(self) -> None:
+        super().forget_seen()
+        self._alive.clear()
 
     async def put_blob(self, owner: str, blob: Blob, at: float) -> None:
         self._sql("INSERT OR IGNORE INTO blob VALUES (?, ?, ?)", (blob.hash, blob.media_type, blob.data))
@@ -83,6 +92,7 @@ class SqliteTables(SqliteSessions):
         return [decode_worker(record) for (record,) in self._sql("SELECT record FROM worker ORDER BY rowid")]
 
     async def put_worker(self, worker: Worker) -> None:
+        self._alive.discard(worker.id)
         self._sql(
             """INSERT INTO worker VALUES (?, ?, ?)
             ON CONFLICT (id) DO UPDATE SET fenced = excluded.fenced, record = excluded.record""",
@@ -90,6 +100,7 @@ class SqliteTables(SqliteSessions):
         )
 
     async def drop_worker(self, worker_id: str) -> None:
+        self._alive.discard(worker_id)
         self._sql("DELETE FROM worker WHERE id = ?", (worker_id,))
 
     async def put_following(self, worker_id: str, new: Collection[str], gone: Collection[str]) -> None:
@@ -163,6 +174,8 @@ class SqliteDatabase:
         self._writing = SqliteTables(self._writer)
         self._reading = SqliteTables(self._reader)
         self._hubs: list[Hub] = []
+        self._version: object = None
+        """Changes with whatever another connection writes."""
 
     def reading(self) -> _Transaction:
         return _Transaction(self._reader, "BEGIN", self._path, self._reading)
@@ -171,19 +184,27 @@ class SqliteDatabase:
         return _Transaction(self._writer, "BEGIN IMMEDIATE", self._path, self._writing)
 
     def commit(self, worker_id: str, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
-        writer = self._writer
-        rows = [
-            (batch.first_seq, batch.first_seq + len(batch.entries) - 1, pack(batch.entries), batch.run_id, worker_id)
-            for batch in batches
-        ]
+        writer, tables = self._writer, self._writing
         with self.writing():
-            if not writer.execute(_ALIVE, (worker_id,)).fetchone():
+            version = writer.execute("PRAGMA data_version").fetchone()
+            if version != self._version:
+                self._version = version
+                tables.forget_seen()
+            if not tables.is_alive(worker_id):
                 raise fenced(worker_id)
+            # One that was lost harms only itself.
+            at = {batch.run_id: tables.row_of(batch.run_id, worker_id) for batch in batches}
+            rows = [
+                (at[batch.run_id], batch.first_seq, batch.first_seq + len(batch.entries) - 1, pack(batch.entries))
+                for batch in batches
+                if at[batch.run_id] is not None
+            ]
             before = writer.total_changes()
             writer.executemany(_KEEP, rows)
-            if writer.total_changes() - before == len(rows):
+            if len(batches) == len(rows) == writer.total_changes() - before:
                 return {}
-            return {row[3]: lost(row[3]) for row in rows if not writer.execute(_KEPT, row).fetchone()}
+            kept = {row[0] for row in rows if writer.execute(_KEPT, row).fetchone()}
+            return {run_id: lost(run_id) for run_id, row in at.items() if row not in kept}
 
     async def slice(self, run_id: str, after: int, limit_bytes: int) -> LogSlice | None:
         async with self.reading() as tables:
