@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 _KEEP: Final = "INSERT OR IGNORE INTO batch VALUES (?, ?, ?, ?)"
 _KEPT: Final = "SELECT 1 FROM batch WHERE run = ? AND first_seq = ? AND last_seq = ? AND data = ?"
+_GOES_ON: Final = "SELECT n FROM run WHERE id = ? AND state = 'running' AND worker_id = ?"
 _ALIVE: Final = "SELECT 1 FROM worker WHERE id = ? AND NOT fenced"
 
 
@@ -40,18 +41,8 @@ class SqliteTables(SqliteSessions):
         super().__init__(connection)
         self._worker: tuple[bytes, Worker] | None = None
         """The last one that was read: every transaction asks for its own."""
-        self._alive: set[str] = set()
-        """Workers, as this connection has seen."""
-
-    def is_alive(self, worker_id: str) -> bool:
-        """Looked up once, until `forget_seen`."""
-        if worker_id not in self._alive and self._sql(_ALIVE, (worker_id,)).fetchone():
-            self._alive.add(worker_id)
-        return worker_id in self._alive
-
-    def forget_seen(self) -> None:
-        super().forget_seen()
-        self._alive.clear()
+        self.seen: object = None
+        """For whom, and of which version of the file, `rows` were looked up; None: it is to be looked anew."""
 
     async def put_blob(self, owner: str, blob: Blob, at: float) -> None:
         self._sql("INSERT OR IGNORE INTO blob VALUES (?, ?, ?)", (blob.hash, blob.media_type, blob.data))
@@ -92,7 +83,7 @@ class SqliteTables(SqliteSessions):
         return [decode_worker(record) for (record,) in self._sql("SELECT record FROM worker ORDER BY rowid")]
 
     async def put_worker(self, worker: Worker) -> None:
-        self._alive.discard(worker.id)
+        self.seen = None
         self._sql(
             """INSERT INTO worker VALUES (?, ?, ?)
             ON CONFLICT (id) DO UPDATE SET fenced = excluded.fenced, record = excluded.record""",
@@ -100,7 +91,7 @@ class SqliteTables(SqliteSessions):
         )
 
     async def drop_worker(self, worker_id: str) -> None:
-        self._alive.discard(worker_id)
+        self.seen = None
         self._sql("DELETE FROM worker WHERE id = ?", (worker_id,))
 
     async def put_following(self, worker_id: str, new: Collection[str], gone: Collection[str]) -> None:
@@ -174,8 +165,6 @@ class SqliteDatabase:
         self._writing = SqliteTables(self._writer)
         self._reading = SqliteTables(self._reader)
         self._hubs: list[Hub] = []
-        self._version: object = None
-        """Changes with whatever another connection writes."""
 
     def reading(self) -> _Transaction:
         return _Transaction(self._reader, "BEGIN", self._path, self._reading)
@@ -186,25 +175,35 @@ class SqliteDatabase:
     def commit(self, worker_id: str, batches: Sequence[Batch]) -> Mapping[str, StoreError]:
         writer, tables = self._writer, self._writing
         with self.writing():
-            version = writer.execute("PRAGMA data_version").fetchone()
-            if version != self._version:
-                self._version = version
-                tables.forget_seen()
-            if not tables.is_alive(worker_id):
-                raise fenced(worker_id)
-            # One that was lost harms only itself.
-            at = {batch.run_id: tables.row_of(batch.run_id, worker_id) for batch in batches}
+            self._look(worker_id, batches)
+            at = tables.rows
             rows = [
                 (at[batch.run_id], batch.first_seq, batch.first_seq + len(batch.entries) - 1, pack(batch.entries))
                 for batch in batches
-                if at[batch.run_id] is not None
+                if batch.run_id in at
             ]
             before = writer.total_changes()
             writer.executemany(_KEEP, rows)
             if len(batches) == len(rows) == writer.total_changes() - before:
                 return {}
+            # One that was lost harms only itself.
             kept = {row[0] for row in rows if writer.execute(_KEPT, row).fetchone()}
-            return {run_id: lost(run_id) for run_id, row in at.items() if row not in kept}
+            return {batch.run_id: lost(batch.run_id) for batch in batches if at.get(batch.run_id) not in kept}
+
+    def _look(self, worker_id: str, batches: Sequence[Batch]) -> None:
+        """The worker is alive, and which of the runs go on: once, until another connection has written to the file."""
+        writer, tables = self._writer, self._writing
+        seen = (worker_id, writer.execute("PRAGMA data_version").fetchone())
+        if seen != tables.seen:
+            tables.rows.clear()
+            if not writer.execute(_ALIVE, (worker_id,)).fetchone():
+                raise fenced(worker_id)
+            tables.seen = seen
+        for batch in batches:
+            if batch.run_id not in tables.rows:
+                row = writer.execute(_GOES_ON, (batch.run_id, worker_id)).fetchone()
+                if row is not None:
+                    tables.rows[batch.run_id] = row[0]
 
     async def slice(self, run_id: str, after: int, limit_bytes: int) -> LogSlice | None:
         async with self.reading() as tables:

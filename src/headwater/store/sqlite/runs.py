@@ -25,29 +25,13 @@ _ADD: Final = """INSERT INTO run
     (id, owner, session_id, created_at, state, status, worker_id, ended_at, has_log, record)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 
-_GOES_ON: Final = "SELECT n FROM run WHERE id = ? AND state = 'running' AND worker_id = ?"
-
 
 class SqliteRuns:
     def __init__(self, connection: apsw.Connection) -> None:
         self._sql = connection.execute
         self._sql_many = connection.executemany
-        self._at: dict[str, tuple[int, str]] = {}
-        """Runs that go on, as this connection has seen: their row, and the worker that has them."""
-
-    def row_of(self, run_id: str, worker_id: str) -> int | None:
-        """None: it does not go on there. Looked up once, until `forget_seen`."""
-        known = self._at.get(run_id)
-        if known is None or known[1] != worker_id:
-            row = self._sql(_GOES_ON, (run_id, worker_id)).fetchone()
-            if row is None:
-                return None
-            known = self._at[run_id] = (row[0], worker_id)
-        return known[0]
-
-    def forget_seen(self) -> None:
-        """Somebody else has written to the file."""
-        self._at.clear()
+        self.rows: dict[str, int] = {}
+        """Of runs that go on, as far as `commit` has looked. What changes one here, takes it out."""
 
     async def run(self, run_id: str) -> Run | None:
         row = self._sql("SELECT record FROM run WHERE id = ?", (run_id,)).fetchone()
@@ -63,7 +47,7 @@ class SqliteRuns:
         self._sql_many(_ADD, map(_columns, runs))
 
     async def put_run(self, run: Run) -> None:
-        self._at.pop(run.id, None)
+        self.rows.pop(run.id, None)
         self._sql(
             "UPDATE run SET state = ?, status = ?, worker_id = ?, ended_at = ?, has_log = ?, record = ? WHERE id = ?",
             (*_changing(run), run.id),
@@ -122,7 +106,7 @@ class SqliteRuns:
         return [decode_run(record) for (record,) in rows]
 
     async def delete_run(self, run_id: str) -> None:
-        self._at.pop(run_id, None)
+        self.rows.pop(run_id, None)
         for table in ("batch", "run_body", "run_output", "approval"):
             self._sql(f"DELETE FROM {table} WHERE run = (SELECT n FROM run WHERE id = ?)", (run_id,))
         self._sql("DELETE FROM run WHERE id = ?", (run_id,))
