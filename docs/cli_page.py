@@ -97,7 +97,8 @@ def _help(command: Any) -> str:
 
 
 def _arguments(command: Any) -> str:
-    return "".join(f" {one.metavar or one.name.upper()}" for one in _of(command, "argument"))
+    named = [(one.metavar or one.name.upper(), one.required) for one in _of(command, "argument")]
+    return "".join(f" {name}" if required else f" [{name}]" for name, required in named)
 
 
 def _options(command: Any) -> str:

@@ -31,7 +31,7 @@ RunArgument = Annotated[
 
 def chat(
     prompt: Annotated[
-        list[str] | None, typer.Argument(metavar="[PROMPT]", help="One question. Without it you talk.")
+        list[str] | None, typer.Argument(metavar="PROMPT", help="One question. Without it you talk.")
     ] = None,
     model: Annotated[
         str | None, typer.Option("--model", "-m", help="Whom to ask.", autocompletion=complete_model)
