@@ -4,6 +4,7 @@ import asyncio
 import gc
 import itertools
 import logging
+import weakref
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -289,3 +290,17 @@ async def test_silence_is_kept_alive_by_what_every_client_ignores(dialect: Diale
         assert b'"error"' in rest
         await quiet.leave()
         assert texts(dialect, frames(rest)) == ""
+
+
+async def test_a_connection_that_is_reset_while_it_is_idle_is_not_held_by_its_timer() -> None:
+    async with open_house() as house:
+        line = await house.line()
+        line.ask(PATHS["chat"], asking("chat", "chat/sim/tokens-1"))
+        await line.answer()
+        [connection] = map(weakref.ref, house.server.server_state.connections)
+        line.reset()
+        async with asyncio.timeout(SAFETY_S):
+            while house.server.server_state.connections:  # noqa: ASYNC110 -- nobody tells of it
+                await asyncio.sleep(0.01)
+        gc.collect()
+        assert connection() is None

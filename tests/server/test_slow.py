@@ -22,11 +22,11 @@ async def behind(house: House, dialect: DialectName, **more: Any) -> Line:
     return line
 
 
-async def sent_no_more(house: House) -> None:
+async def sent_no_more(house: House, number: int = 0) -> None:
     """Until the number of tokens that the upstream could get rid of does not grow any more."""
     before = -1
     async with asyncio.timeout(SAFETY_S):
-        while before != (sent := house.simulator.requests[0].sent_tokens) or sent == 0:
+        while before != (sent := house.simulator.requests[number].sent_tokens) or sent == 0:
             before = sent
             await asyncio.sleep(0.3)
 
@@ -52,6 +52,22 @@ async def test_an_unrecorded_run_waits_for_it(dialect: DialectName) -> None:
         read = await all_of(line)
         assert WORDS[-1].rstrip().encode() in read
         assert b'"error"' not in read.replace(b'"error":null', b"")
+
+
+async def test_one_that_begins_behind_an_answer_that_is_not_read_waits_as_well() -> None:
+    """In a pipeline: its client is behind before it has said a word."""
+    async with open_house() as house:
+        house.simulator.script("long", Answer(text="".join(WORDS)))
+        line = await house.line(receive_bytes=4096)
+        line.ask(PATHS["chat"], asking("chat", "chat/long"))
+        line.ask(PATHS["chat"], asking("chat", "chat/long", stream=True))
+        await house.simulator.wait_for_requests(2)
+        await sent_no_more(house, 1)
+        [live] = map(house.services.runs.live, [run.id for run in house.services.runs.unrecorded()])
+        assert live is not None
+        assert len(live.fold.text()) < 1_000_000
+        assert WORDS[-1].rstrip().encode() in await line.answer()
+        assert WORDS[-1].rstrip().encode() in await all_of(line)
 
 
 async def test_a_recorded_run_waits_for_nobody_and_the_client_is_a_cursor(house: House) -> None:

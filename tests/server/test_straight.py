@@ -1,11 +1,14 @@
 """Plain text goes straight from the upstream's read to the client, or to the log and from there: in the same words."""
 
 import asyncio
+import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from headwater.events import DialectName, TextDelta
+from headwater.events import DialectName, Event, RunEnded, TextDelta
+from headwater.server.encoding import Streamed
 from headwater.simulate import Answer, Pace
 from tests.server.house import DIALECTS, SAFETY_S, House, frames, open_house, texts
 
@@ -93,3 +96,26 @@ async def test_words_that_go_straight_are_no_silence(dialect: DialectName) -> No
         assert texts(dialect, frames(answer.content)) == "word " * 300
         assert b"keep-alive" not in answer.content
         assert b"event: ping" not in answer.content
+
+
+@pytest.mark.parametrize("breaks", [TextDelta, RunEnded])
+@pytest.mark.parametrize("more", [{}, {"session_id": "s"}], ids=["unrecorded", "recorded"])
+async def test_what_can_not_be_told_breaks_the_answer_off(
+    monkeypatch: pytest.MonkeyPatch, breaks: type[Event], more: dict[str, str]
+) -> None:
+    """No hole before a success, and no client that waits for an end."""
+    encode = Streamed.encode
+
+    def breaking(self: Streamed, events: Sequence[Event]) -> bytes:
+        if any(isinstance(event, breaks) for event in events):
+            raise ValueError("no words for it")
+        return encode(self, events)
+
+    monkeypatch.setattr(Streamed, "encode", breaking)
+    async with open_house() as house:
+        line = await house.raw("chat", "chat/sim/tokens-5@50", stream=True, **more)
+        with contextlib.suppress(ConnectionError):
+            heard = await line.rest()
+            assert b"[DONE]" not in heard
+            assert not heard.endswith(b"0\r\n\r\n")
+        await house.services.runs.settle(SAFETY_S)

@@ -1,4 +1,4 @@
-"""uvicorn's connection, with a way past ASGI for the body of a stream.
+"""uvicorn's connection, with a way past ASGI for an answer's head and body.
 
 A token that goes through `send` costs a coroutine, a dictionary and a dozen lines; here it is one write to the
 transport, and the stream is told at once when its client is behind or gone. The head goes the same way: all that is
@@ -90,6 +90,9 @@ class Outlet:
         # A body of more than 64 kB leaves reading paused, and whoever does not read never hears of a FIN.
         self._flow.resume_reading()
         self.transport.set_write_buffer_limits(high=limit_bytes)
+        if self.behind:
+            # In a pipeline: by what was answered before.
+            writer.on_full()
 
     def detach(self) -> None:
         self._writer = None
@@ -122,6 +125,10 @@ class Outlet:
         self.wrote = True
         if not self._silent:
             self._write(b"%x\r\n%b\r\n" % (len(body), body))
+
+    def abort(self) -> None:
+        """Nobody is to take what came for all of it."""
+        self.transport.abort()
 
     @property
     def behind(self) -> bool:
@@ -220,6 +227,8 @@ class DirectProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        # Not by uvicorn where it broke: it would hold all of this for as long as an idle connection is kept.
+        self._unset_keepalive_if_required()
         for cycle, outlet in self._open:
             # uvicorn tells only the last one of a pipeline.
             cycle.disconnected = True

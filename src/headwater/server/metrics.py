@@ -5,9 +5,9 @@ exporter for Prometheus puts behind them; the others are ours. Several workers o
 whichever of them is asked tells of all.
 """
 
+import collections
 import os
 from bisect import bisect_left
-from collections import Counter as counted
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -58,7 +58,8 @@ class _Observed:
             return
         histogram = self._histogram
         histogram._sum.inc(sum(self._values))
-        for bucket, count in counted(map(partial(bisect_left, histogram._upper_bounds), self._values)).items():
+        buckets = map(partial(bisect_left, histogram._upper_bounds), self._values)
+        for bucket, count in collections.Counter(buckets).items():
             histogram._buckets[bucket].inc(count)
         self._values.clear()
 

@@ -8,6 +8,7 @@ here decides how a run ends.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import copy_context
 from typing import Any, Final, Protocol
@@ -18,6 +19,8 @@ from headwater.runs.follow import Follower
 from headwater.runs.live import LiveRun
 from headwater.server.direct import Headers, Outlet, Send
 from headwater.source import Straight
+
+_log = logging.getLogger("headwater.server")
 
 _FIXED: Final[Headers] = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
 """Nobody between us and the client is to keep anything, or to wait for more."""
@@ -128,7 +131,14 @@ class Stream:
     def _show(self, events: Sequence[Event]) -> None:
         if self._ended or self._gone or not events:
             return
-        body = self._encode(events)
+        try:
+            body = self._encode(events)
+        except Exception:
+            # What it would leave out must not stand before a success, nor leave a client waiting for its end.
+            _log.exception("an answer is broken off: it can't be told")
+            self._outlet.abort()
+            self.on_gone()
+            return
         if type(events[-1]) is RunEnded:
             self._finish(body)
         elif body and self._flowing:
@@ -150,12 +160,15 @@ class Stream:
             self._waking.set_result(None)
 
     async def _end(self) -> None:
+        end = {"type": "http.response.body", "body": self._rest}
         if self._gone:
             return
+        if self._flowing:
+            await self._send(end)
+            return
         with self._outlet.together():
-            if not self._flowing:
-                self._begin(len(self._rest))
-            await self._send({"type": "http.response.body", "body": self._rest})
+            self._begin(len(self._rest))
+            await self._send(end)
 
     # --------------------------------------------------------------- to the client
 
@@ -301,7 +314,7 @@ class Followed(Stream):
 
     def _break_off(self) -> None:
         """The store can't say how it goes on, and the client should not wait for it to."""
-        self._finish(self._encode([RunEnded(Interrupted("store"))]))
+        self._show([RunEnded(Interrupted("store"))])
 
     def on_full(self) -> None:
         self._full = True

@@ -42,7 +42,7 @@ class SqliteTables(SqliteSessions):
         self._worker: tuple[bytes, Worker] | None = None
         """The last one that was read: every transaction asks for its own."""
         self.seen: object = None
-        """For whom, and of which version of the file, `rows` were looked up; None: it is to be looked anew."""
+        """For whom, and of which version of the file, `rows` were looked up; None: they are to be looked up anew."""
 
     async def put_blob(self, owner: str, blob: Blob, at: float) -> None:
         self._sql("INSERT OR IGNORE INTO blob VALUES (?, ?, ?)", (blob.hash, blob.media_type, blob.data))
