@@ -46,7 +46,7 @@ class Held(Struct, frozen=True):
     budget: float
     unit: str
     slower: float | None = None
-    """How many times as long nginx takes here as where the budget was set; None for what is a share or a size."""
+    """How many times as long nginx takes here as where the budget was set; None for a ratio or a size."""
 
     def row(self) -> str:
         there = self.figure / (self.slower or 1)
@@ -101,7 +101,8 @@ def of_recording(found: Found, load: str, of: str) -> Held:
     recorded, offered_per_s = found[load][RECORDED], found[load][DIRECT].tokens_per_s
     where = f"{load} ({offered_per_s:,.0f} tokens/s without a gateway)"
     if offered_per_s < _MANY_TOKENS_PER_S:
-        return Held(f"recorded, commits, {where}", recorded.commits * 100, 15, "% of a core")
+        # So many tokens come in a second, whatever the machine: of a slower one they take a larger share.
+        return Held(f"recorded, commits, {where}", recorded.commits * 100, 15, "% of a core", slower(found, of))
     more_us = recorded.us_per_token - found[load][OURS].us_per_token
     return Held(f"recorded, on top, {where}", more_us, 10, "µs a token", slower(found, of))
 
