@@ -300,6 +300,7 @@ class TestUnrecorded:
             [end] = [event for event in poured if isinstance(event, RunEnded)]
             assert isinstance(end.outcome, Failed)
             assert "could not be kept" in end.outcome.message
+            assert live.run.outcome == end.outcome
 
     async def test_a_pause_before_the_source_is_there_holds(self, make_store: MakeStore) -> None:
         async with stage(make_store) as staged:
@@ -376,7 +377,7 @@ class TestWhateverGoesWrong:
             with caplog.at_level(logging.ERROR):
                 live = staged.runs.start_unrecorded(run, make(puppet))
                 await staged.settled(lambda: staged.runs.live(run.id) is None)
-            assert live.lost
+            assert isinstance(live.run.outcome, Failed)
             assert not puppet.begun.is_set()
             assert run.id in caplog.text
 
@@ -391,8 +392,7 @@ class TestWhateverGoesWrong:
                 await puppet.begun.wait()
                 puppet._end.set_result(None)  # type: ignore[arg-type]
                 await staged.settled(lambda: staged.runs.live(run.id) is None)
-            assert live.lost
-            assert live.run.outcome is None
+            assert isinstance(live.run.outcome, Failed)
             assert run.id in caplog.text
 
     async def test_an_end_that_no_store_takes_holds_up_no_shutdown(self, make_store: MakeStore) -> None:

@@ -48,6 +48,12 @@ def end_of_source(
             return Ended(Failed("agent_error", f"What was to answer has failed ({name}); the server's log has more."))
 
 
+def left_to_itself(work: asyncio.Task[Ended | Suspended]) -> None:
+    """Of a source that ignored its stop: what it comes to in the end is looked at by nobody."""
+    if not work.cancelled() and work.exception() is not None:
+        _log.warning("a source that ignored its stop has ended with %r", work.exception())
+
+
 def last_events(fold: Accumulator, outcome: Outcome) -> list[Event]:
     """What the log ends with. The fold has seen it then."""
     events = [*dropped_calls(outcome, fold), RunEnded(outcome)]

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 from headwater.accumulate import Accumulator
 from headwater.errors import StoreError
 from headwater.events import PLAIN_TEXT, Event, Failed, Interrupted, RunEnded, RunStarted, Stopped
+from headwater.lifecycle import RunState
 from headwater.records import Run
-from headwater.runs.ending import end_of_source, ended, ending, last_events
+from headwater.runs.ending import end_of_source, ended, ending, last_events, left_to_itself
 from headwater.runs.habits import Habits, MakeSource
 from headwater.runs.log import Log
 from headwater.runs.observing import CURRENT, ids
@@ -262,7 +263,7 @@ class LiveRun:
             # It was given its time, and goes on all the same.
             self.upstream_closed = "unknown"
             self._work.remove_done_callback(self._on_done)
-            self._work.add_done_callback(_retrieve)
+            self._work.add_done_callback(left_to_itself)
             self._conclude(Ended(self._asked))
 
     async def _drive(self, make_source: MakeSource) -> Ended | Suspended:
@@ -393,16 +394,13 @@ class LiveRun:
         """An ending that can always be written, for a run whose log or messages can't."""
         _log.error("%s: its end could not be kept as it was", self.run.id, exc_info=error, extra=ids(self.run))
         failed = Failed("agent_error", "What came could not be kept; the server's log has more.")
-        ending = Ending(run_id=self.run.id, outcome=failed, take_next=self.take_next)
-        result = await self._insist(lambda: self._store.end(ending)) if self.run.recorded else None
-        self._closed = self.lost = True
         if not self.run.recorded:
+            self._closed = True
+            self.run = replace(self.run, state=RunState.ENDED, outcome=failed, ended_at=self._clock.unix_s())
             self._pass_on([RunEnded(failed)])
-        elif isinstance(result, EndStands) and result.next is not None:
+            return
+        ending = Ending(run_id=self.run.id, outcome=failed, take_next=self.take_next)
+        result = await self._insist(lambda: self._store.end(ending))
+        self._closed = self.lost = True
+        if isinstance(result, EndStands) and result.next is not None:
             self._habits.begin_next(result.next)
-
-
-def _retrieve(work: asyncio.Task[Ended | Suspended]) -> None:
-    """Of a source that was left to itself: what it comes to in the end is looked at by nobody."""
-    if not work.cancelled() and work.exception() is not None:
-        _log.warning("a source that ignored its stop has ended with %r", work.exception())

@@ -9,6 +9,7 @@ here decides how a run ends.
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
 from contextvars import copy_context
 from typing import Any, Final, Protocol
@@ -46,7 +47,7 @@ class Answer(Protocol):
         """See `Encoder`."""
 
 
-class Stream:
+class Stream(ABC):
     """What is told, and to whom. Where it comes from is for `Followed` and `Poured` to say."""
 
     __slots__ = (
@@ -109,24 +110,26 @@ class Stream:
                     await self._wait()
             if not self._gone and not self._over:
                 await self._outlet.drain()
-                await self._end()
+                if not self._gone:
+                    await self._end()
         finally:
             self._leave()
             self._outlet.detach()
 
     # --------------------------------------------------------------- the source's
 
+    @abstractmethod
     def _listen(self) -> None:
         """From now on, `_show` what comes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _leave(self) -> None:
-        raise NotImplementedError
+        """Nobody is there to show it to any more."""
 
+    @abstractmethod
     def _go_straight(self, around: tuple[bytes, bytes] | None) -> None:
         """As long as nothing but plain text comes, it need not be taken apart: this stands around each. None: it must
         be, until `_show` says otherwise."""
-        raise NotImplementedError
 
     def _show(self, events: Sequence[Event]) -> None:
         if self._ended or self._gone or not events:
@@ -161,8 +164,6 @@ class Stream:
 
     async def _end(self) -> None:
         end = {"type": "http.response.body", "body": self._rest}
-        if self._gone:
-            return
         if self._flowing:
             await self._send(end)
             return
@@ -211,11 +212,11 @@ class Stream:
 
     # -------------------------------------------------------------- the client's
 
-    def on_full(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def on_full(self) -> None: ...
 
-    def on_room(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def on_room(self) -> None: ...
 
     def on_gone(self) -> None:
         self._gone = True
