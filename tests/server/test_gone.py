@@ -16,7 +16,7 @@ from headwater.events import Completed, DialectName, Outcome, Stopped
 from headwater.runs.follow import Follower
 from headwater.runs.live import LiveRun
 from headwater.server.encoding import Gathered, Streamed
-from headwater.server.http import anybody
+from headwater.server.http import Open
 from headwater.server.responses_routes import ResponseRoute, ResponsesRoutes
 from headwater.server.streams import Stream
 from headwater.store.results import Page
@@ -254,7 +254,7 @@ async def test_who_leaves_while_the_model_is_looked_up_has_asked_nobody(more: di
 
 async def test_who_leaves_while_their_response_is_looked_up_is_no_error(house: House) -> None:
     answer = await house.post("responses", "demo/echo", background=True)
-    route = ResponseRoute(house.services, anybody, ResponsesRoutes.retrieve)
+    route = ResponseRoute(house.services, Open().caller, ResponsesRoutes.retrieve)
     # As the connection leaves it when it is lost.
     scope = {
         "path_params": {"response_id": answer.json()["id"]},

@@ -14,7 +14,8 @@ from headwater.dialects import DIALECTS
 from headwater.errors import StoreError
 from headwater.events import DialectName
 from headwater.server.dialect_routes import DialectRoute
-from headwater.server.http import Identify, anybody
+from headwater.server.direct import Outlet
+from headwater.server.http import Door, Identify, Open
 from headwater.server.models_routes import ModelsRoute
 from headwater.server.page_routes import page_routes
 from headwater.server.responses_routes import ResponseRoute, ResponsesRoutes
@@ -32,7 +33,7 @@ _ASKED: Final[dict[str, DialectName]] = {
 class App:
     """For uvicorn with `DirectProtocol`, as "asgi3". A model that is asked does not pass the layers of all else."""
 
-    def __init__(self, asked: Mapping[str, ASGIApp], every: Starlette) -> None:
+    def __init__(self, asked: Mapping[str, DialectRoute], every: Starlette) -> None:
         """`every` has those that are asked, too: for what is no POST."""
         self.routes = every.routes
         self._asked = asked
@@ -42,12 +43,19 @@ class App:
         asked = self._asked.get(scope["path"]) if scope["method"] == "POST" else None
         return (asked or self._every)(scope, receive, send)
 
+    def at_once(self, scope: Scope, body: bytes, outlet: Outlet) -> ASGIApp | None:
+        """An `AtOnce`."""
+        asked = self._asked.get(scope["path"]) if scope["method"] == "POST" else None
+        return self._every if asked is None else asked.at_once(scope, body, outlet)
 
-def build_app(services: Services, identify: Identify = anybody, more: Sequence[BaseRoute] = ()) -> App:
+
+def build_app(services: Services, door: Door | None = None, more: Sequence[BaseRoute] = ()) -> App:
     """`more` comes last."""
-    asked = {path: DialectRoute(services, identify, DIALECTS[name]) for path, name in _ASKED.items()}
+    door = door or Open()
+    asked = {path: DialectRoute(services, door, DIALECTS[name]) for path, name in _ASKED.items()}
     routes = [*(Route(path, route, methods=["POST"]) for path, route in asked.items())]
-    return App(asked, Starlette(routes=[*routes, *_other_routes(services, identify), *_own_routes(services), *more]))
+    others = _other_routes(services, door.caller)
+    return App(asked, Starlette(routes=[*routes, *others, *_own_routes(services), *more]))
 
 
 def _other_routes(services: Services, identify: Identify) -> list[BaseRoute]:

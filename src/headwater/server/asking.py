@@ -46,9 +46,47 @@ async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask
         # Looked at last: what is begun after the end has come would be nobody's.
         message = "This server is shutting down. Ask again: another may be up."
         raise CallerError(message, status=503, code="shutting_down")
-    recorded = model is None or is_recorded(ask)
+    run = _run(services, caller, route, ask, name, is_agent=model is None, previous=previous)
+    if model is None or run.recorded:
+        return Begun(await _start(services, run, ask, model), _head(run, ask), None)
+    return _begin_unrecorded(services, run, ask, model)
+
+
+def at_hand(services: Services, caller: Caller, ask: Ask) -> Model | None:
+    """Who answers, where nothing has to be waited for; None: `begin` it in full. Raises `CallerError`."""
+    name = ask.request.model
+    if not name or is_recorded(ask) or ask.previous_response_id is not None or not services.accepting:
+        return None
+    if name in services.agents or not caller.may_ask(name):
+        return None
+    model = services.upstreams.at_hand(name)
+    if model is not None:
+        model.check(ask.request)
+        check_runs(caller, services.runs)
+    return model
+
+
+def begin_at_hand(services: Services, caller: Caller, route: DialectName, ask: Ask, model: Model) -> Begun:
+    return _begin_unrecorded(services, _run(services, caller, route, ask, str(ask.request.model)), ask, model)
+
+
+def _begin_unrecorded(services: Services, run: Run, ask: Ask, model: Model) -> Begun:
+    return Begun(run, _head(run, ask), services.runs.start_unrecorded(run, _asking(services, ask, model)))
+
+
+def _run(
+    services: Services,
+    caller: Caller,
+    route: DialectName,
+    ask: Ask,
+    name: str,
+    *,
+    is_agent: bool = False,
+    previous: str | None = None,
+) -> Run:
+    recorded = is_agent or is_recorded(ask)
     now = services.clock.unix_s()
-    run = Run(
+    return Run(
         id=services.make_id("run"),
         owner=caller.owner,
         model=name,
@@ -56,7 +94,7 @@ async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask
         route=route,
         session_id=ask.session_id,
         previous_run_id=previous,
-        agent=name if model is None else None,
+        agent=name if is_agent else None,
         on_disconnect=ask.on_disconnect,
         on_cut=ask.on_cut,
         recorded=recorded,
@@ -65,10 +103,10 @@ async def begin(services: Services, caller: Caller, route: DialectName, ask: Ask
         started_at=None if recorded else now,
         worker_id=None if recorded else services.store.worker_id,
     )
-    head = Head(run.id, int(now), name, ask.echo)
-    if model is None or recorded:
-        return Begun(await _start(services, run, ask, model), head, None)
-    return Begun(run, head, services.runs.start_unrecorded(run, _asking(services, ask, model)))
+
+
+def _head(run: Run, ask: Ask) -> Head:
+    return Head(run.id, int(run.created_at), run.model, ask.echo)
 
 
 def _asking(services: Services, ask: Ask, model: Model) -> MakeSource:

@@ -5,6 +5,7 @@ would cost more than the rest of a request.
 """
 
 import hashlib
+import math
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final
@@ -57,7 +58,9 @@ class Keyring:
     """The keys of the configuration, and those in the store."""
 
     def __init__(self, configured: Sequence[KeySettings], store: KeyStore, clock: Clock) -> None:
-        self._configured = {hash_of(key.key.reveal()): _configured(n, key) for n, key in enumerate(configured)}
+        self._configured = {
+            hash_of(key.key.reveal()): _Known(_configured(n, key), math.inf) for n, key in enumerate(configured)
+        }
         self._store = store
         self._clock = clock
         self._known: dict[str, _Known] = {}
@@ -66,25 +69,36 @@ class Keyring:
 
     async def is_needed(self) -> bool:
         """Somebody has made a key, be it revoked by now: taking away the last one must not let everybody in."""
-        now_s = self._clock.now_s()
-        if not self._needed and now_s >= self._open_until_s:
+        known = self.is_known_to_be_needed()
+        if known is None:
+            now_s = self._clock.now_s()
             self._needed = bool(await self._store.keys())
             self._open_until_s = now_s + KNOWN_S
-        return self._needed
+            known = self._needed
+        return known
+
+    def is_known_to_be_needed(self) -> bool | None:
+        """None: the store has to be asked."""
+        return self._needed if self._needed or self._clock.now_s() < self._open_until_s else None
 
     async def caller(self, key: str) -> Caller | None:
-        hash = hash_of(key)
-        configured = self._configured.get(hash)
-        if configured is not None:
-            return configured
-        now_s = self._clock.now_s()
-        known = self._known.get(hash)
-        if known is None or known.until_s <= now_s:
+        hash, now_s = hash_of(key), self._clock.now_s()
+        known = self._by_hash(hash)
+        if known is None:
             if len(self._known) >= _REMEMBERED:
                 # Whoever guesses must not fill the memory.
                 self._known.clear()
             known = self._known[hash] = _Known(_kept(await self._store.key(hash)), now_s + KNOWN_S)
         return known.caller
+
+    def known(self, key: str) -> Caller | None:
+        """The same without the store, if it is not long since it was asked."""
+        known = self._by_hash(hash_of(key))
+        return None if known is None else known.caller
+
+    def _by_hash(self, hash: str) -> _Known | None:
+        known = self._configured.get(hash) or self._known.get(hash)
+        return known if known is not None and self._clock.now_s() < known.until_s else None
 
 
 def _configured(number: int, key: KeySettings) -> Caller:

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headwater.server.direct import outlet_of
+from headwater.server.app import App
+from headwater.server.direct import Outlet, outlet_of
 from headwater.server.http import header
 from headwater.server.services import Services
 
@@ -19,7 +20,7 @@ _KNOWN_FOR_S: Final = b"600"
 class Cors:
     """Around the whole application. A request that names no origin, and a server that allows none, pass as they are."""
 
-    def __init__(self, app: ASGIApp, services: Services) -> None:
+    def __init__(self, app: App, services: Services) -> None:
         self._app = app
         self._services = services
 
@@ -41,6 +42,12 @@ class Cors:
             await send(message)
 
         return self._app(scope, receive, send_marked)
+
+    def at_once(self, scope: Scope, body: bytes, outlet: Outlet) -> ASGIApp | None:
+        """An `AtOnce`."""
+        if self._services.settings.server.cors_origins and header(scope, b"origin") is not None:
+            return self
+        return self._app.at_once(scope, body, outlet)
 
 
 async def _preflight(scope: Scope, send: Send, allowed: list[tuple[bytes, bytes]]) -> None:

@@ -1,19 +1,20 @@
 """`POST /v1/chat/completions`, `/v1/messages` and `/v1/responses`: a model asked in the words of a dialect."""
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Mapping
 from functools import partial
 
 from msgspec.structs import replace
+from starlette.types import ASGIApp
 
 from headwater.conversation import Ask
 from headwater.dialects.base import Dialect, Whole
 from headwater.errors import CallerError, StoreError
 from headwater.events import Stopped
-from headwater.server.asking import Begun, begin
+from headwater.server.asking import Begun, at_hand, begin, begin_at_hand
 from headwater.server.direct import Outlet, Send, outlet_of
 from headwater.server.encoding import Gathered, Streamed
-from headwater.server.http import ClientGone, Identify, Receive, Scope, headers_in, read_body, send_whole
+from headwater.server.http import ClientGone, Door, Receive, Scope, headers_in, read_body, send_whole
 from headwater.server.inner import OfAgent
 from headwater.server.refusals import headers_of
 from headwater.server.services import Services
@@ -26,26 +27,25 @@ _LONGEST_SESSION_ID = 128
 
 
 class DialectRoute:
-    """An ASGI application."""
+    """An ASGI application, and an `AtOnce`."""
 
-    def __init__(self, services: Services, identify: Identify, dialect: Dialect) -> None:
+    def __init__(self, services: Services, door: Door, dialect: Dialect) -> None:
         self._services = services
-        self._identify = identify
+        self._door = door
         self._dialect = dialect
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        services, server = self._services, self._services.settings.server
+    async def __call__(self, scope: Scope, receive: Receive, send: Send, ask: Ask | None = None) -> None:
+        """`ask`: if it was read already."""
         # Before anything is waited for: whoever leaves from now on is heard of (C41).
         outlet = outlet_of(scope)
         if outlet is None:
             return
         try:
-            caller = await self._identify(scope)
-            headers = headers_in(scope)
-            ask = self._dialect.parse(await read_body(headers, receive, server.max_body_bytes))
-            if named := headers.get(b"x-session-id"):
-                ask = _in_session(ask, named.decode("latin-1"))
-            begun = await begin(services, caller, self._dialect.name, ask)
+            caller = await self._door.caller(scope)
+            if ask is None:
+                headers, limit_bytes = headers_in(scope), self._services.settings.server.max_body_bytes
+                ask = self._read(headers, await read_body(headers, receive, limit_bytes))
+            begun = await begin(self._services, caller, self._dialect.name, ask)
         except CallerError as error:
             await refuse(send, self._dialect, error)
         except StoreError as error:
@@ -53,12 +53,34 @@ class DialectRoute:
         except ClientGone:
             pass
         else:
-            await self._answer(outlet, send, ask, begun)
+            if ask.background and not ask.stream:
+                await send_whole(send, Whole(200, just_begun(begun.head)), (b"x-run-id", begun.run.id.encode()))
+            else:
+                await self._stream(outlet, ask, begun).serve(self._services.sweep)
 
-    def _answer(self, outlet: Outlet, send: Send, ask: Ask, begun: Begun) -> Awaitable[None]:
-        if ask.background and not ask.stream:
-            whole = Whole(200, just_begun(begun.head))
-            return send_whole(send, whole, (b"x-run-id", begun.run.id.encode()))
+    def at_once(self, scope: Scope, body: bytes, outlet: Outlet) -> ASGIApp | None:
+        """A run that no store has, if nothing else has to be waited for, either. All that is odd goes the long way."""
+        caller = self._door.recognised(scope)
+        if caller is None or len(body) > self._services.settings.server.max_body_bytes:
+            return self
+        try:
+            ask = self._read(headers_in(scope), body)
+            model = at_hand(self._services, caller, ask)
+            if model is None:
+                return partial(self.__call__, ask=ask)
+            self._door.count(caller)
+        except CallerError:
+            return self
+        begun = begin_at_hand(self._services, caller, self._dialect.name, ask, model)
+        self._stream(outlet, ask, begun).begin(self._services.sweep)
+        return None
+
+    def _read(self, headers: Mapping[bytes, bytes], body: bytes) -> Ask:
+        ask = self._dialect.parse(body)
+        named = headers.get(b"x-session-id")
+        return _in_session(ask, named.decode("latin-1")) if named else ask
+
+    def _stream(self, outlet: Outlet, ask: Ask, begun: Begun) -> Stream:
         server = self._services.settings.server
         if ask.stream:
             encoder = self._dialect.encoder(begun.head, include_usage=ask.include_usage, style=server.failure_style)
@@ -70,13 +92,9 @@ class DialectRoute:
         heartbeat_s, on_gone = server.heartbeat_s, partial(self._on_gone, begun)
         if begun.live is not None:
             limit = server.behind_limit_bytes
-            stream: Stream = Poured(
-                outlet, begun.live, answer, heartbeat_s=heartbeat_s, on_gone=on_gone, limit_bytes=limit
-            )
-        else:
-            follower = self._services.runs.follower(begun.run.owner, begun.run.id)
-            stream = Followed(outlet, follower, answer, heartbeat_s=heartbeat_s, on_gone=on_gone)
-        return serve(self._services, stream, send)
+            return Poured(outlet, begun.live, answer, heartbeat_s=heartbeat_s, on_gone=on_gone, limit_bytes=limit)
+        follower = self._services.runs.follower(begun.run.owner, begun.run.id)
+        return Followed(outlet, follower, answer, heartbeat_s=heartbeat_s, on_gone=on_gone)
 
     def _on_gone(self, begun: Begun) -> None:
         """At once, and here: nobody waits for a store to stop paying (C41)."""
@@ -88,14 +106,6 @@ class DialectRoute:
         elif begun.run.agent is not None:
             # It waits for somebody, or has gone on at another worker since.
             self._services.runs.stop_soon(begun.run.owner, begun.run.id, "disconnect")
-
-
-async def serve(services: Services, stream: Stream, send: Send) -> None:
-    services.sweep.add(stream.tick)
-    try:
-        await stream.serve(send)
-    finally:
-        services.sweep.discard(stream.tick)
 
 
 async def refuse(send: Send, dialect: Dialect, error: CallerError) -> None:

@@ -1,18 +1,22 @@
-"""uvicorn's connection, with a way past ASGI for an answer's head and body.
+"""uvicorn's connection, with a way past ASGI for an answer, and for a request that needs no task.
 
 A token that goes through `send` costs a coroutine, a dictionary and a dozen lines; here it is one write to the
-transport, and the stream is told at once when its client is behind or gone. The head goes the same way: all that is
-in it is ours, and known to be good. The end of an answer still goes through ASGI, so that keep-alive, pipelining and
-closing stay uvicorn's.
+transport, and the stream is told at once when its client is behind or gone. Head and end go the same way: all that is
+in them is ours, and known to be good. A request whose body is small is shown to the application's `at_once` when it is
+there, and gets a task only if that wants one. Parsing, pipelining and closing stay uvicorn's.
 
     uvicorn.run(app, http=DirectProtocol)
     outlet = outlet_of(scope)
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextvars import copy_context
 from typing import Any, Final, Protocol, cast
 
+from starlette.types import ASGIApp
+from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 Headers = list[tuple[bytes, bytes]]
@@ -21,7 +25,16 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 OUTLET: Final = "headwater.outlet"
 HEAD_BYTES: Final = 128 * 1024
 """Of a request. Far more than the guard lets pass, which has a better answer to it."""
+HELD_BYTES: Final = 64 * 1024
+"""Of a body that is waited for without a task. With more, uvicorn stops reading until somebody takes it."""
 _TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+
+
+class AtOnce(Protocol):
+    """What an application may have besides being one."""
+
+    def __call__(self, scope: MutableMapping[str, Any], body: bytes, outlet: "Outlet") -> ASGIApp | None:
+        """Whom to give the request to, in a task. None: nobody, it is being answered already."""
 
 
 class Writer(Protocol):
@@ -36,35 +49,8 @@ class Writer(Protocol):
         """Nothing that is written will arrive."""
 
 
-class _Held:
-    """In a transport's place, as far as an answer needs one; what it was given goes out at its exit."""
-
-    # Not by `contextmanager`, which took 30 µs of a request.
-    __slots__ = ("_closing", "_outlet", "_pieces", "write")
-
-    def __init__(self, outlet: "Outlet") -> None:
-        self._outlet = outlet
-        self._pieces: list[bytes] = []
-        self._closing = False
-        self.write = self._pieces.append
-
-    def close(self) -> None:
-        self._closing = True
-
-    def __enter__(self) -> None:
-        self._outlet.go_through(cast(asyncio.Transport, self))
-
-    def __exit__(self, *_: object) -> None:
-        transport = self._outlet.transport
-        self._outlet.go_through(transport)
-        if self._pieces:
-            transport.write(b"".join(self._pieces))
-        if self._closing:
-            transport.close()
-
-
 class Outlet:
-    """Where one answer goes, from its head to the last `http.response.body`, which is ASGI's."""
+    """Where one answer goes."""
 
     __slots__ = ("_cycle", "_flow", "_silent", "_write", "_writer", "gone", "marks", "transport", "wrote")
 
@@ -97,28 +83,15 @@ class Outlet:
     def detach(self) -> None:
         self._writer = None
 
-    def together(self) -> _Held:
-        """What is sent or written meanwhile goes out as one: each write is a system call."""
-        return _Held(self)
-
-    def begin(self, status: int, headers: Headers, length: int | None = None) -> None:
-        """The head. `length`: of the body, which then is the end's; None: it comes in chunks."""
-        cycle = self._cycle
-        cycle.response_started, cycle.waiting_for_100_continue = True, False
-        lines = [b"%b: %b\r\n" % header for header in (*cycle.default_headers, *headers, *self.marks)]
-        if length is not None:
-            cycle.chunked_encoding, cycle.expected_content_length = False, length
-            lines.append(b"content-length: %d\r\n" % length)
-            if not cycle.keep_alive:
-                # Only here: to Node 20 a reset that follows it would be a clean end of what came in chunks.
-                lines.append(b"connection: close\r\n")
-        elif not self._silent:
-            cycle.chunked_encoding = True
-            lines.append(b"transfer-encoding: chunked\r\n")
-        self._write(b"%b%b\r\n" % (STATUS_LINE[status], b"".join(lines)))
-
-    def go_through(self, transport: asyncio.Transport) -> None:
-        self._cycle.transport, self._write = transport, transport.write
+    def begin(self, status: int, headers: Headers, body: bytes = b"") -> None:
+        """The head, and what there is of a body that comes in chunks. `end` it."""
+        self.wrote = True
+        if self._silent:
+            self._write(b"%b\r\n" % self._head(status, headers))
+            return
+        self._cycle.chunked_encoding = True
+        chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+        self._write(b"%btransfer-encoding: chunked\r\n\r\n%b" % (self._head(status, headers), chunk))
 
     def write(self, body: bytes) -> None:
         """One chunk, at once. Never an empty one: that would end the body."""
@@ -126,13 +99,41 @@ class Outlet:
         if not self._silent:
             self._write(b"%x\r\n%b\r\n" % (len(body), body))
 
+    def end(self, body: bytes = b"") -> None:
+        """The last chunk. Behind it, the next request of the connection may begin."""
+        if not self._silent:
+            self._write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n")
+        self._complete()
+
+    def whole(self, status: int, headers: Headers, body: bytes) -> None:
+        """All of it, in one piece."""
+        # Only here: to Node 20 a reset that follows it would be a clean end of what came in chunks.
+        closing = b"" if self._cycle.keep_alive else b"connection: close\r\n"
+        head = b"%bcontent-length: %d\r\n%b\r\n" % (self._head(status, headers), len(body), closing)
+        self._write(head if self._silent else head + body)
+        self._complete()
+
+    def _head(self, status: int, headers: Headers) -> bytes:
+        cycle = self._cycle
+        cycle.response_started, cycle.waiting_for_100_continue = True, False
+        lines = [b"%b: %b\r\n" % header for header in (*cycle.default_headers, *headers, *self.marks)]
+        return STATUS_LINE[status] + b"".join(lines)
+
+    def _complete(self) -> None:
+        cycle = self._cycle
+        cycle.response_complete = True
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        cycle.on_response()
+
     def abort(self) -> None:
         """Nobody is to take what came for all of it."""
         self.transport.abort()
 
     @property
     def behind(self) -> bool:
-        """The client is, and `send` would wait for it: in a pipeline, from the start."""
+        """The client is: in a pipeline, from the start."""
         return bool(self._flow.write_paused)
 
     async def drain(self) -> None:
@@ -162,17 +163,25 @@ def outlet_of(scope: MutableMapping[str, Any]) -> Outlet | None:
 class DirectProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._at_once: AtOnce | None = getattr(self.app, "at_once", None)
         self._open: list[tuple[RequestResponseCycle, Outlet]] = []
         """The requests that are not answered yet: more than one only in a pipeline."""
-        self._asking_since_s: float | None = None
+        self._next: tuple[RequestResponseCycle, ASGI3Application] | None = None
+        """What is to begin, as far as uvicorn is concerned."""
+        self._held: tuple[RequestResponseCycle, Outlet] | None = None
+        """What begins when its body is there."""
+        self._asking_since_s = math.inf
         """Since when a request has been on its way that is not whole yet; a new connection is to bring one."""
-
+        self._idle_since_s = math.inf
         self._in_head = False
         self._head_bytes = 0
+        self._context = copy_context()
+        """Of tasks. One may begin behind the end of an answer, in whosever context that is written."""
 
-    def close_if_asking_since(self, before_s: float) -> None:
+    def tick(self, now_s: float, request_timeout_s: float) -> None:
         """Whoever sends a request bit by bit, or none at all, holds a connection that others could have."""
-        if self._asking_since_s is not None and self._asking_since_s < before_s:
+        slow = now_s - self._asking_since_s > request_timeout_s
+        if slow or now_s - self._idle_since_s > self.timeout_keep_alive:
             self.transport.close()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -181,6 +190,8 @@ class DirectProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self._held is not None and not self._held[0].more_body:
+            self._begin(*self._held)
         if self._in_head:
             # The parser gathers a header for as long as it comes.
             self._head_bytes += len(data)
@@ -190,30 +201,72 @@ class DirectProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._in_head, self._head_bytes = True, 0
-        if self._asking_since_s is None:
+        self._in_head, self._head_bytes, self._idle_since_s = True, 0, math.inf
+        if self._asking_since_s == math.inf:
             self._asking_since_s = self.loop.time()
 
     def on_message_complete(self) -> None:
-        self._asking_since_s = None
+        self._asking_since_s = math.inf
         super().on_message_complete()
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         before = self.cycle
         super().on_headers_complete()
-        if self.cycle is not before:
-            # Its task has not begun: this is in the scope before anybody looks.
-            outlet = Outlet(self.cycle)
-            self.scope["extensions"] = {OUTLET: outlet}  # type: ignore[dict-item]
-            self._open.append((self.cycle, outlet))
+        cycle = self.cycle
+        if cycle is before:
+            return
+        outlet = Outlet(cycle)
+        self.scope["extensions"] = {OUTLET: outlet}  # type: ignore[dict-item]
+        self._open.append((cycle, outlet))
+        if self._next is not None:
+            (_, app), self._next = self._next, None
+            if self._at_once is not None and self._is_small():
+                self._held = (cycle, outlet)
+            else:
+                self._begin_task(cycle, app)
+
+    def _is_small(self) -> bool:
+        if self.expect_100_continue or self.scope["method"] != "POST":
+            return False
+        length = next((value for name, value in self.headers if name == b"content-length"), b"")
+        return length.isdigit() and int(length) <= HELD_BYTES
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._next = (cycle, app)
+
+    def _begin(self, cycle: RequestResponseCycle, outlet: Outlet) -> None:
+        """With its body."""
+        self._held = None
+        app: ASGIApp | None = self.app
+        if self._at_once is not None and not self.transport.is_closing():
+            try:
+                app = self._at_once(cast(MutableMapping[str, Any], cycle.scope), bytes(cycle.body), outlet)
+            except Exception as error:
+                app = _raising(error)
+        if app is not None:
+            self._begin_task(cycle, cast(ASGI3Application, app))
+
+    def _begin_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        task = self.loop.create_task(cycle.run_asgi(app), context=self._context.copy())
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
 
     def on_response_complete(self) -> None:
+        """Instead of uvicorn's, which has a timer for each idle connection: those are looked at by `tick`."""
         cycle, outlet = self._open.pop(0)
         # Else a request, its outlet and the stream hold one another until the next garbage collection.
         outlet.detach()
         cycle.scope["extensions"] = {}
-        super().on_response_complete()
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            # Always by a task: a long pipeline of what is answered at once would be a deep recursion.
+            self._begin_task(*self.pipeline.pop())
+        else:
+            self._idle_since_s = self.loop.time()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -222,13 +275,11 @@ class DirectProtocol(HttpToolsProtocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        for _, outlet in self._open:
+        for _, outlet in list(self._open):
             outlet.room()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
-        # Not by uvicorn where it broke: it would hold all of this for as long as an idle connection is kept.
-        self._unset_keepalive_if_required()
         for cycle, outlet in self._open:
             # uvicorn tells only the last one of a pipeline.
             cycle.disconnected = True
@@ -236,5 +287,15 @@ class DirectProtocol(HttpToolsProtocol):
             outlet.lost()
             cycle.scope["extensions"] = {}
         self._open.clear()
+        self._held = None
         # As above: each of these holds the connection.
         self.cycle = self.parser = None  # type: ignore[assignment]
+
+
+def _raising(error: Exception) -> ASGIApp:
+    """For uvicorn to report, and to answer."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise error
+
+    return app

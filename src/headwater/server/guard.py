@@ -71,9 +71,27 @@ class Guard:
         if not any(one in caller.scopes for one in needs):
             lacking = " or ".join(f"'{one}'" for one in needs)
             raise Refusal(f"This key may not do that: it has no scope {lacking}.", status=403, code="scope_needed")
-        if caller.key_id is not None and caller.requests_per_minute is not None:
-            self._count(caller.key_id, caller.requests_per_minute)
+        self.count(caller)
         return caller
+
+    def recognised(self, scope: AsgiScope) -> Caller | None:
+        """See `Door`."""
+        try:
+            headers = self._headers(scope)
+            host = self._host(scope, headers)
+            match self._keyring.is_known_to_be_needed():
+                case True:
+                    self._check_name(scope, host)
+                    key = _key_in(headers)
+                    caller = None if key is None else self._keyring.known(key)
+                case False:
+                    caller = self._local(scope, headers, host)
+                case None:
+                    caller = None
+        except Refusal:
+            # Whoever asks in full is told of it.
+            return None
+        return caller if caller is not None and "chat" in caller.scopes else None
 
     async def until_unwelcome(self, scope: AsgiScope, caller: Caller) -> Refusal:
         """Why they, who were let in, would not be any more: for what goes on long after it was asked for.
@@ -117,6 +135,9 @@ class Guard:
         if await self._keyring.is_needed():
             self._check_name(scope, host)
             return await self._by_key(headers, host)
+        return self._local(scope, headers, host)
+
+    def _local(self, scope: AsgiScope, headers: Headers, host: str) -> Caller:
         self._check_local(scope, headers, host)
         self._check_origin(headers, host, self._origins)
         return LOCAL
@@ -192,7 +213,11 @@ class Guard:
 
     # --------------------------------------------------------------- how often
 
-    def _count(self, key_id: str, limit: int) -> None:
+    def count(self, caller: Caller) -> None:
+        """See `Door`. Raises `Refusal`: 429."""
+        key_id, limit = caller.key_id, caller.requests_per_minute
+        if key_id is None or limit is None:
+            return
         now_s = self._clock.now_s()
         bucket = self._buckets.get(key_id)
         if bucket is None:

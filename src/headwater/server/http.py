@@ -1,7 +1,7 @@
 """A request's body in, an answer in one piece out: what all routes do alike."""
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, Protocol
 
 from headwater.dialects.base import Whole
 from headwater.errors import HeadwaterError
@@ -18,9 +18,28 @@ Identify = Callable[[Scope], Awaitable[Caller]]
 """Who is asking. Raises `CallerError` for whoever may not."""
 
 
-async def anybody(scope: Scope) -> Caller:
-    """Whoever can reach it is at this machine."""
-    return LOCAL
+class Door(Protocol):
+    async def caller(self, scope: Scope, /) -> Caller:
+        """An `Identify`."""
+
+    def recognised(self, scope: Scope, /) -> Caller | None:
+        """The same for whoever is known without looking anything up; not counted yet. None: `caller` will say."""
+
+    def count(self, caller: Caller, /) -> None:
+        """One more request of theirs. Raises `CallerError` if it is one too many."""
+
+
+class Open:
+    """A `Door`: whoever can reach it is at this machine."""
+
+    async def caller(self, scope: Scope) -> Caller:
+        return LOCAL
+
+    def recognised(self, scope: Scope) -> Caller:
+        return LOCAL
+
+    def count(self, caller: Caller) -> None:
+        pass
 
 
 class ClientGone(HeadwaterError):

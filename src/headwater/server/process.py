@@ -46,10 +46,10 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS == 0:
-            before_s = asyncio.get_running_loop().time() - self._services.settings.server.request_timeout_s
+            now_s, limit_s = asyncio.get_running_loop().time(), self._services.settings.server.request_timeout_s
             for connection in list(self.server_state.connections):
                 if isinstance(connection, DirectProtocol):
-                    connection.close_if_asking_since(before_s)
+                    connection.tick(now_s, limit_s)
             self._services.metrics.going_on(self._services.runs.running())
         return await super().on_tick(counter)
 
@@ -75,7 +75,7 @@ class Front:
         self._services = services
         self._guard = Guard(services.settings.server, self._keyring(), services.clock)
         self._native = Native(services, self._guard)
-        self.app: ASGIApp = Cors(build_app(services, self._guard.caller, self._native.routes()), services)
+        self.app: ASGIApp = Cors(build_app(services, self._guard, self._native.routes()), services)
         if services.tracing is not None:
             self.app = services.tracing.caused(self.app)
 

@@ -8,7 +8,7 @@ from headwater.dialects import responses
 from headwater.dialects.base import Encoder, Whole
 from headwater.errors import CallerError, StoreError
 from headwater.server.callers import Caller
-from headwater.server.dialect_routes import out_of_order, refuse, serve
+from headwater.server.dialect_routes import out_of_order, refuse
 from headwater.server.direct import Send, outlet_of
 from headwater.server.encoding import After, Streamed
 from headwater.server.http import Identify, Receive, Scope, send_whole
@@ -77,7 +77,7 @@ class ResponsesRoutes:
             answer if stored.run.agent is None else OfAgent(answer),
             heartbeat_s=self._services.settings.server.heartbeat_s,
         )
-        await serve(self._services, stream, send)
+        await stream.serve(self._services.sweep)
 
 
 _Method = Callable[[ResponsesRoutes, Scope, Caller, Stored, Send], Awaitable[None]]

@@ -1,25 +1,24 @@
 """An answer on its way to one client: from a run's log, through an encoder, to a connection.
 
 No task wakes for a token: the run tells `_on_news`, which takes what is past the cursor, encodes it and writes it, the
-first time behind the head, the last time before the end. The request's own task reads what is only in the store, and
-sends a head or an end for which the client is too far behind. One that falls behind in between is a cursor that stands
-still. A run that is in no store has no cursor: it pours into `_show`, and waits for a client that is behind. Nothing
-here decides how a run ends.
+first time behind the head, the last time before the end. A client that falls behind is a cursor that stands still; only
+what is in the store and nowhere else is read by the request's own task. A run that is in no store has no cursor: it
+pours into `_show`, waits for a client that is behind, and needs no task at all. Nothing here decides how a run ends.
 """
 
 import asyncio
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Sequence
-from contextvars import copy_context
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from headwater.errors import StoreError
 from headwater.events import Event, Interrupted, RunEnded, TextDelta
 from headwater.runs.follow import Follower
 from headwater.runs.live import LiveRun
-from headwater.server.direct import Headers, Outlet, Send
+from headwater.server.direct import Headers, Outlet
 from headwater.source import Straight
+from headwater.upstream.sweep import Sweep
 
 _log = logging.getLogger("headwater.server")
 
@@ -52,7 +51,6 @@ class Stream(ABC):
 
     __slots__ = (
         "_answer",
-        "_context",
         "_encode",
         "_ended",
         "_flowing",
@@ -62,8 +60,8 @@ class Stream(ABC):
         "_outlet",
         "_over",
         "_rest",
-        "_send",
         "_silent_since_s",
+        "_sweep",
         "_told_gone",
         "_waking",
     )
@@ -89,32 +87,35 @@ class Stream(ABC):
         self._flowing = False
         """The head is sent, and nothing waits: what comes is written at once."""
         self._ended = False
-        self._over = False
-        """The end was sent, too."""
+        """There is no more to come."""
         self._gone = False
+        self._over = False
+        """All is said, or nobody is there to hear it."""
         self._waking: asyncio.Future[None] | None = None
 
-    async def serve(self, send: Send) -> None:
-        """Until all is said, or nobody is there to hear it."""
-        self._send, self._context = send, copy_context()
-        self._outlet.attach(self, limit_bytes=self._limit_bytes)
+    async def serve(self, sweep: Sweep) -> None:
+        """Until it is over."""
         try:
-            self._listen()
-            while not self._ended and not self._gone:
-                if self._rest:
-                    await self._outlet.drain()
-                    if self._rest and not self._gone:
-                        # Else a token was quicker.
-                        self._write(b"")
-                else:
-                    await self._wait()
-            if not self._gone and not self._over:
-                await self._outlet.drain()
-                if not self._gone:
-                    await self._end()
+            self.begin(sweep)
+            while not self._over:
+                await self._wait()
         finally:
-            self._leave()
-            self._outlet.detach()
+            self._close()
+
+    def begin(self, sweep: Sweep) -> None:
+        """It has all that it needs, but for what is only in a store."""
+        self._sweep = sweep
+        sweep.add(self.tick)
+        self._outlet.attach(self, limit_bytes=self._limit_bytes)
+        if not self._gone:
+            self._listen()
+
+    def _close(self) -> None:
+        self._over = True
+        self._sweep.discard(self.tick)
+        self._leave()
+        self._outlet.detach()
+        self._wake()
 
     # --------------------------------------------------------------- the source's
 
@@ -162,66 +163,50 @@ class Stream(ABC):
         if self._waking is not None and not self._waking.done():
             self._waking.set_result(None)
 
-    async def _end(self) -> None:
-        end = {"type": "http.response.body", "body": self._rest}
-        if self._flowing:
-            await self._send(end)
-            return
-        with self._outlet.together():
-            self._begin(len(self._rest))
-            await self._send(end)
-
     # --------------------------------------------------------------- to the client
-
-    def _begin(self, length: int | None = None) -> None:
-        # In this order: the headers go by the status, which stands from now on.
-        status = self._answer.begin()
-        self._outlet.begin(status, [*_FIXED, *self._answer.headers], length)
 
     def _write(self, body: bytes) -> None:
         if self._flowing:
             self._outlet.write(body)
             return
         self._rest += body
-        if self._outlet.behind:
-            self._wake()
-            return
-        with self._outlet.together():
-            self._begin()
+        if not self._outlet.behind:
+            # In this order: the headers go by the status, which stands from now on.
+            status = self._answer.begin()
             rest, self._rest, self._flowing = self._rest, b"", True
-            self._outlet.write(rest)
+            self._outlet.begin(status, [*_FIXED, *self._answer.headers], rest)
 
     def _finish(self, body: bytes) -> None:
         self._ended = True
         self._rest += body
-        self._wake()
         if not self._outlet.behind:
-            self._at_once(self._end())
-            self._over = True
+            self._end()
 
-    def _at_once(self, sending: Coroutine[Any, Any, None]) -> None:
-        """Without the task: ASGI's `send` waits only for a client that is behind.
-
-        In the task's context all the same: behind an end, the next request of the connection may begin.
-        """
-        try:
-            self._context.run(sending.send, None)
-        except StopIteration:
-            return
-        raise RuntimeError("what has to wait is the task's to send")
+    def _end(self) -> None:
+        if self._flowing:
+            self._outlet.end(self._rest)
+        else:
+            status = self._answer.begin()
+            self._outlet.whole(status, [*_FIXED, *self._answer.headers], self._rest)
+        self._close()
 
     # -------------------------------------------------------------- the client's
 
     @abstractmethod
     def on_full(self) -> None: ...
 
-    @abstractmethod
-    def on_room(self) -> None: ...
+    def on_room(self) -> None:
+        if self._over:
+            return
+        if self._ended:
+            self._end()
+        elif self._rest:
+            self._write(b"")
 
     def on_gone(self) -> None:
         self._gone = True
         self._told_gone()
-        self._wake()
+        self._close()
 
     # --------------------------------------------------------------------- time
 
@@ -322,6 +307,7 @@ class Followed(Stream):
 
     def on_room(self) -> None:
         self._full = False
+        super().on_room()
         self._on_news()
 
     def _hears(self) -> bool:
@@ -349,9 +335,6 @@ class Poured(Stream):
     def _listen(self) -> None:
         self._live.pour(self._show)
 
-    def _leave(self) -> None:
-        self._live.pour(None)
-
     def _go_straight(self, around: tuple[bytes, bytes] | None) -> None:
         # Not even by here. Whatever else comes has closed it already.
         if around is not None:
@@ -361,8 +344,9 @@ class Poured(Stream):
         self._live.pause()
 
     def on_room(self) -> None:
+        # First: what waits to be told may hold it up again.
         self._live.resume()
+        super().on_room()
 
-    def on_gone(self) -> None:
-        self._live.straight = None
-        super().on_gone()
+    def _leave(self) -> None:
+        self._live.pour(None)

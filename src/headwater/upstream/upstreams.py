@@ -62,10 +62,13 @@ class Upstreams:
     async def model(self, name: str | None, may: May = anything) -> Model:
         """Whoever answers for this name. Raises `CallerError`, which names only what they `may` ask for."""
         chosen = name or await self.catalog.choose(name, self._clock.now_s(), may)
-        known = self._known.get(chosen) or self._learn(chosen)
-        if known is None:
-            known = self._making(await self.catalog.resolve(chosen, self._clock.now_s(), may))
-        return known()
+        at_hand = self.at_hand(chosen)
+        return at_hand or self.of(await self.catalog.resolve(chosen, self._clock.now_s(), may))
+
+    def at_hand(self, name: str) -> Model | None:
+        """The same, by the lists of models that were read by now; None: that takes another one, or is an error."""
+        known = self._known.get(name) or self._learn(name)
+        return None if known is None else known()
 
     def of(self, resolved: Resolved) -> Model:
         return self._making(resolved)()
