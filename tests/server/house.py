@@ -152,10 +152,14 @@ class Line:
         reader, writer = await asyncio.open_connection(sock=wire, limit=2**16 if receive_bytes is None else 1024)
         return cls(reader, writer)
 
-    def ask(self, path: str, body: Any, *headers: str, method: str = "POST") -> None:
+    @staticmethod
+    def request(path: str, body: Any, *headers: str, method: str = "POST") -> bytes:
         sent = body if isinstance(body, bytes) else msgspec.json.encode(body)
         head = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1", f"content-length: {len(sent)}", *headers]
-        self.writer.write("\r\n".join([*head, "", ""]).encode() + sent)
+        return "\r\n".join([*head, "", ""]).encode() + sent
+
+    def ask(self, path: str, body: Any, *headers: str, method: str = "POST") -> None:
+        self.writer.write(self.request(path, body, *headers, method=method))
 
     async def until(self, mark: bytes) -> bytes:
         async with asyncio.timeout(SAFETY_S):

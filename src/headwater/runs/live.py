@@ -86,7 +86,8 @@ class LiveRun:
         if run.recorded:
             self.straight = Straight(*PLAIN_TEXT, self._keep_plain)
 
-    def begin(self, make_source: MakeSource) -> None:
+    def begin(self, make_source: MakeSource, on_over: Callable[["LiveRun"], None]) -> None:
+        self._on_over = on_over
         self.over = asyncio.get_running_loop().create_future()
         try:
             if self.log.last_seq < 0:
@@ -335,6 +336,7 @@ class LiveRun:
         self._work = self._saving = self._source = self.straight = None
         if not self.over.done():
             self.over.set_result(None)
+            self._on_over(self)
 
     async def _release(self, end: Suspended) -> None:
         until = end.until.timestamp() if end.until else None

@@ -167,8 +167,7 @@ class Runs:
         if live.run.id in self._early_orders:
             self._early_orders.discard(live.run.id)
             self._spawn(self._obey(live.run.id))
-        live.begin(make_source or self._make_source)
-        live.over.add_done_callback(lambda _: self._over(live))
+        live.begin(make_source or self._make_source, self._over)
         return live
 
     def _over(self, live: LiveRun) -> None:

@@ -10,6 +10,8 @@ from headwater.server.direct import Headers, Send
 from headwater.server.encoding import JSON
 from headwater.server.refusals import Refusal
 
+_BY_NAME = "headwater.headers"
+
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
@@ -74,7 +76,10 @@ def _too_large(limit_bytes: int) -> Refusal:
 
 def headers_in(scope: Scope) -> dict[bytes, bytes]:
     """By their names, which ASGI has in lower case. The first counts, if there are several."""
-    return dict(reversed(scope["headers"]))
+    headers: dict[bytes, bytes] | None = scope.get(_BY_NAME)
+    if headers is None:
+        headers = scope[_BY_NAME] = dict(reversed(scope["headers"]))
+    return headers
 
 
 def header(scope: Scope, name: bytes) -> str | None:
