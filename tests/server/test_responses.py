@@ -100,10 +100,26 @@ async def test_starting_after_needs_background_and_a_number(house: House) -> Non
     refused = await house.http.get(f"{STORED}/{answer.id}?stream=true&starting_after=1")
     assert refused.status_code == 400
     kept = await house.openai.responses.create(model="demo/echo", input="Hi", background=True)
-    for bad in ("-2", "x", "1.5"):
+    for bad in ("-2", "x", "1.5", "9" * 5000):
         assert (await house.http.get(f"{STORED}/{kept.id}?stream=true&starting_after={bad}")).status_code == 400
-    past = await house.http.get(f"{STORED}/{kept.id}?stream=true&starting_after=999")
-    assert (past.status_code, past.content) == (200, b"")
+
+
+async def test_whoever_has_had_more_than_there_is_is_told_so(house: House) -> None:
+    """As of a file that was restored. To have had all of it is another matter."""
+    kept = await house.openai.responses.create(model="demo/echo", input="Hi", background=True)
+    events = [event async for event in await house.openai.responses.retrieve(kept.id, stream=True)]
+    last = events[-1].sequence_number
+    rest = await house.http.get(f"{STORED}/{kept.id}?stream=true&starting_after={last}")
+    assert (rest.status_code, rest.content) == (200, b"")
+    for ahead in (last + 1, 10**18 - 1):
+        refused = await house.http.get(f"{STORED}/{kept.id}?stream=true&starting_after={ahead}")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (410, "log_gone")
+
+
+async def test_whoever_is_ahead_of_a_response_that_goes_on_is_told_so(house: House) -> None:
+    kept = await house.openai.responses.create(model="chat/sim/tokens-9,stall-after-2", input="Hi", background=True)
+    refused = await house.http.get(f"{STORED}/{kept.id}?stream=true&starting_after=999")
+    assert (refused.status_code, refused.json()["error"]["param"]) == (410, "starting_after")
 
 
 async def test_whoever_only_looks_on_may_leave(house: House) -> None:

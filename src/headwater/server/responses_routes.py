@@ -14,11 +14,13 @@ from headwater.server.encoding import After, Streamed
 from headwater.server.http import Identify, Receive, Scope, send_whole
 from headwater.server.inner import OfAgent
 from headwater.server.services import Services
-from headwater.server.stored import Stored, deleted, find_response, response_object
+from headwater.server.stored import Stored, deleted, find_response, frames_so_far, response_object
 from headwater.server.streams import Answer, Followed
 from headwater.store.results import Busy, Missing
 
 _TRUE: Final = ("true", "1")
+_LONGEST_NUMBER: Final = 18
+"""Digits. Python takes no number of some thousands."""
 
 
 class ResponsesRoutes:
@@ -63,6 +65,10 @@ class ResponsesRoutes:
         if stored.run.log_dropped:
             message = "Its stream is past its retention. Retrieve it without 'stream'."
             raise CallerError(message, status=410, code="log_dropped", param="stream")
+        if had and had > await frames_so_far(self._services.store, stored):
+            # Of a file that was restored, perhaps. An empty stream would look like an answer that was had whole.
+            message = "Its stream does not go so far. Retrieve it without 'stream'."
+            raise CallerError(message, status=410, code="log_gone", param="starting_after")
         outlet = outlet_of(scope)
         if outlet is None:
             return
@@ -117,6 +123,6 @@ def _starting_after(given: str | None, stored: Stored) -> int:
     if not stored.in_background:
         message = "Only a response that was made with 'background' can be followed from a frame on."
         raise CallerError(message, param="starting_after")
-    if not (given.isascii() and given.isdigit()):
+    if not (given.isascii() and given.isdigit() and len(given) <= _LONGEST_NUMBER):
         raise CallerError("'starting_after' is the 'sequence_number' of the last frame.", param="starting_after")
     return int(given) + 1

@@ -65,6 +65,14 @@ async def response_object(store: Store, stored: Stored) -> bytes:
     return bytes(encoder.so_far() if outcome is None else encoder.resource(outcome))
 
 
+async def frames_so_far(store: Store, stored: Stored) -> int:
+    """Of all that is committed: nobody can have had more of its stream."""
+    encoder = ResponsesEncoder(stored.head)
+    async for event in _shown(store, stored):
+        encoder.encode(event)
+    return encoder.frames
+
+
 async def _shown(store: Store, stored: Stored) -> AsyncIterator[Event]:
     inner = None if stored.run.agent is None else Inner()
     async for event in _events(store, stored):

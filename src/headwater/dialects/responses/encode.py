@@ -108,6 +108,11 @@ class ResponsesEncoder:
             tier=self._tier,
         )
 
+    @property
+    def frames(self) -> int:
+        """How many there are by now that have a number."""
+        return self._output.frames
+
     def so_far(self) -> msgspec.Raw:
         """The response object while it goes on, with what has come by now. The last thing to be asked of this one."""
         self._output.close("incomplete")

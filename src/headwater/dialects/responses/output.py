@@ -98,7 +98,8 @@ class _Call(Struct):
 class Output:
     def __init__(self, suffix: str) -> None:
         self._suffix = suffix
-        self._number = 0
+        self.frames = 0
+        """So many were made; the next one has this number."""
         self._item: _Item | None = None
         self._growing: _Growing | None = None
         self._calls: dict[int, _Call] = {}
@@ -108,8 +109,8 @@ class Output:
 
     def frame(self, type: str, **fields: Any) -> bytes:
         """An event, with its number."""
-        number = self._number
-        self._number += 1
+        number = self.frames
+        self.frames += 1
         return sse.encode(_json({"type": type, "sequence_number": number, **fields}), event=type)
 
     # ----------------------------------------------------------------- texts
@@ -119,8 +120,8 @@ class Output:
         if growing is None or growing.kind != kind:
             return self._open_text(kind) + self.grow(kind, text)
         growing.said.write(text)
-        number = self._number
-        self._number = number + 1
+        number = self.frames
+        self.frames = number + 1
         return b'%b%d,"delta":%b}\n\n' % (growing.start, number, _json(text))
 
     def seal(self, encrypted_content: str | None) -> bytes:
@@ -230,8 +231,8 @@ class Output:
             # An item that is done can't grow; its upstream said that it was.
             return b""
         call.said.write(text)
-        sequence_number = self._number
-        self._number += 1
+        sequence_number = self.frames
+        self.frames += 1
         return b'%b%d,"delta":%b}\n\n' % (call.start, sequence_number, _json(text))
 
     def end_call(self, number: int, extra: dict[str, Any] | None, status: Status = "completed") -> bytes:
