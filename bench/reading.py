@@ -95,18 +95,18 @@ async def read_by_httpx(port: int, load: Load) -> None:
 
 
 async def read_by_openai(port: int, load: Load) -> None:
-    client = openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="k", timeout=60)
+    async with openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="k", timeout=60) as client:
 
-    async def one() -> None:
-        count = 0
-        stream = await client.chat.completions.create(
-            model=load.model, messages=[{"role": "user", "content": HELLO}], stream=True
-        )
-        async for _ in stream:
-            count += 1
-        assert count > load.tokens
+        async def one() -> None:
+            count = 0
+            stream = await client.chat.completions.create(
+                model=load.model, messages=[{"role": "user", "content": HELLO}], stream=True
+            )
+            async for _ in stream:
+                count += 1
+            assert count > load.tokens
 
-    await asyncio.gather(*(one() for _ in range(load.streams)))
+        await asyncio.gather(*(one() for _ in range(load.streams)))
 
 
 READERS: dict[str, Callable[[int, Load], Awaitable[None]]] = {
