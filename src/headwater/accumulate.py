@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-from headwater.conversation import Assistant, Image, Message, Opaque, Reasoning, Text, ToolCall, ToolOutput
+from headwater.conversation import Assistant, Image, Message, Opaque, Reasoning, Text, ToolCall, ToolOutput, is_remark
 from headwater.events import (
     ApprovalAsked,
     ApprovalGiven,
@@ -317,15 +317,11 @@ def _is_answer(part: _Piece | Call | ProviderState) -> bool:
     """Something to see: text, or an item of a tool that the provider runs itself."""
     if type(part) is _Piece:
         return part.kind != "reasoning" and bool(part.buffer.getvalue().strip())
-    return type(part) is ProviderState and not _is_remark(part)
+    return type(part) is ProviderState and not is_remark(part.data)
 
 
 def _is_remark(part: _Piece | Call | ProviderState) -> bool:
-    """On a text, or on the end: no answer by itself."""
-    if type(part) is not ProviderState:
-        return False
-    kind = str(part.data.get("type"))
-    return kind == "message" or kind.startswith("headwater.")
+    return type(part) is ProviderState and is_remark(part.data)
 
 
 def _finished(part: _Piece | Call | ProviderState) -> Text | Reasoning | ToolCall | Opaque:

@@ -4,6 +4,7 @@ Our own form, between the dialects: every dialect's request is read into it and
 every upstream's request is written from it. Values only, stored as they are.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -55,6 +56,12 @@ class Opaque(_Part, frozen=True, tag="opaque"):
 
     dialect: DialectName
     data: dict[str, Any]
+
+
+def is_remark(item: Mapping[str, Any]) -> bool:
+    """Of an opaque item: it says something of the text before it, or of the end, and is nothing to see by itself."""
+    kind = str(item.get("type"))
+    return kind == "message" or kind.startswith("headwater.")
 
 
 # ----------------------------------------------------------------- messages

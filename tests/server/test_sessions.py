@@ -40,6 +40,14 @@ async def test_one_message_comes_after_the_stored_history(house: House, dialect:
     ]
 
 
+@pytest.mark.parametrize("upstream", DIALECTS)
+@pytest.mark.parametrize("model", ["sim/tokens-9,cut-after-0", "sim/think-3,tokens-9,cut-after-3"])
+async def test_where_nothing_visible_came_no_answer_is_kept(house: House, upstream: str, model: str) -> None:
+    """C44: whatever else the upstream has said of itself by then."""
+    await house.post("chat", f"{upstream}/{model}", text="Hi", session_id="mine", stream=True)
+    assert await said_in(house, "mine") == [("User", "Hi")]
+
+
 async def test_the_header_says_it_as_well(house: House) -> None:
     body = asking("chat", "chat/sim/echo", "one")
     await house.http.post(PATHS["chat"], json=body, headers={"x-session-id": "mine"})

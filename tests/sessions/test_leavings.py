@@ -3,6 +3,7 @@
 import pytest
 
 from headwater.conversation import Assistant, Message, Reasoning, Text, ToolCall, ToolOutput
+from headwater.dialects.base import STOP
 from headwater.dialects.history import UNKNOWN_OUTCOME
 from headwater.events import (
     AttemptStarted,
@@ -12,6 +13,7 @@ from headwater.events import (
     Interrupted,
     Notice,
     Outcome,
+    ProviderState,
     ReasoningDelta,
     Stopped,
     TextDelta,
@@ -70,7 +72,14 @@ def test_text_before_a_cut_is_kept_once_as_partial_and_the_notice_follows(outcom
 
 @pytest.mark.parametrize("outcome", CUT, ids=CUT_IDS)
 @pytest.mark.parametrize(
-    "events", [[], [ReasoningDelta("Hm.")], [TextDelta("")]], ids=["nothing", "reasoning", "empty"]
+    "events",
+    [
+        [],
+        [ReasoningDelta("Hm.")],
+        [TextDelta("")],
+        [ReasoningDelta("Hm."), ProviderState("chat", {"type": STOP, "service_tier": "default"})],
+    ],
+    ids=["nothing", "reasoning", "empty", "remark"],
 )
 def test_where_nothing_was_visible_there_is_the_notice_alone(events: list[Event], outcome: Outcome) -> None:
     """C44."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from headwater.accumulate import Accumulator
-from headwater.conversation import Assistant, Message, Reasoning, Text, ToolOutput
+from headwater.conversation import Assistant, Message, Opaque, Reasoning, Text, ToolCall, ToolOutput, is_remark
 from headwater.dialects.history import UNKNOWN_OUTCOME
 from headwater.events import Completed, Failed, Incomplete, Interrupted, Notice, Outcome, Stopped
 from headwater.records import Run, SessionMessage, SessionNotice
@@ -98,8 +98,22 @@ def _output(fold: Accumulator, outcome: Outcome) -> list[Message]:
 
 
 def is_visible(message: Assistant) -> bool:
-    """There is something besides reasoning. White space is: somebody may have seen a line break."""
-    return any(bool(part.text) if isinstance(part, Text) else not isinstance(part, Reasoning) for part in message.parts)
+    """There is something besides reasoning and remarks. White space is: somebody may have seen a line break."""
+    return any(map(_is_seen, message.parts))
+
+
+def _is_seen(part: Text | Reasoning | ToolCall | Opaque) -> bool:
+    match part:
+        case Text(text=text):
+            return bool(text)
+        case Reasoning():
+            return False
+        case ToolCall():
+            return True
+        case Opaque(data=item):
+            return not is_remark(item)
+        case unreachable:
+            assert_never(unreachable)
 
 
 def _unknown(fold: Accumulator) -> Iterator[ToolOutput]:

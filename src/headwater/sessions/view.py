@@ -10,7 +10,7 @@ from typing import Literal, assert_never
 
 from msgspec import Struct
 
-from headwater.conversation import Assistant, Image, Message, Opaque, System, Text, ToolOutput, User
+from headwater.conversation import Assistant, Image, Message, Opaque, System, Text, ToolOutput, User, is_remark
 from headwater.events import Outcome, Usage
 from headwater.records import SessionMessage, SessionNotice, Transcript
 from headwater.sessions.images import hash_of
@@ -178,13 +178,8 @@ def parts_of(message: Message) -> tuple[Part, ...]:
     return tuple(
         _image(part) if isinstance(part, Image) else OtherPart(str(part.data.get("type")))
         for part in message.parts
-        if isinstance(part, Image) or (isinstance(part, Opaque) and not _is_ours(part))
+        if isinstance(part, Image) or (isinstance(part, Opaque) and not is_remark(part.data))
     )
-
-
-def _is_ours(part: Opaque) -> bool:
-    """A remark on the text before it, not something to be shown."""
-    return str(part.data.get("type")).startswith("headwater.")
 
 
 def _image(image: Image) -> ImagePart:

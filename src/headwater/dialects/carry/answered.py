@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final, get_args
 
+from headwater.conversation import is_remark
 from headwater.dialects.base import STOP
 from headwater.dialects.carry.fate import CARRIED, Row, changed, dropped
 from headwater.dialects.messages.block import CITATIONS
@@ -47,18 +48,18 @@ def _state(what: str, has: Callable[[ProviderState], bool]) -> Callable[[Event, 
     return found
 
 
-def _is_remark(state: ProviderState) -> bool:
-    kind = str(state.data.get("type"))
-    return kind == "message" or kind.startswith("headwater.")
-
-
 def _is_seam(state: ProviderState) -> bool:
     """It says no more than that something of the same kind comes next."""
     return state.data == {"type": "message"} or (state.of == "reasoning" and not any(state.data.values()))
 
 
 def _item(event: Event, client: DialectName) -> str | None:
-    if not isinstance(event, ProviderState) or event.of != "message" or event.dialect == client or _is_remark(event):
+    if (
+        not isinstance(event, ProviderState)
+        or event.of != "message"
+        or event.dialect == client
+        or is_remark(event.data)
+    ):
         return None
     return f"an item of type '{event.data.get('type')}'"
 

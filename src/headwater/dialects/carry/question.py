@@ -15,6 +15,7 @@ from headwater.conversation import (
     Text,
     ToolCall,
     ToolOutput,
+    is_remark,
 )
 from headwater.dialects.chat.render import left_out as chat_left_out
 from headwater.dialects.extras import told
@@ -140,7 +141,7 @@ class Question:
         """What remarks on earlier texts say that this upstream is not told."""
         for message in self.request.messages:
             for part in message.parts:
-                if isinstance(part, Opaque) and _is_remark(part) and not self._remark_is_told(message, part):
+                if isinstance(part, Opaque) and _is_on_text(part) and not self._remark_is_told(message, part):
                     yield from (f"messages.{name}" for name, value in part.data.items() if name != "type" and value)
 
     def _remark_is_told(self, message: object, part: Opaque) -> bool:
@@ -158,7 +159,7 @@ class Question:
     def _foreign_parts(self) -> Iterator[tuple[str, bool]]:
         for message in self.request.messages:
             for part in message.parts:
-                if isinstance(part, Opaque) and part.dialect != self.dialect and not _is_ours(part):
+                if isinstance(part, Opaque) and part.dialect != self.dialect and not is_remark(part.data):
                     yield str(part.data.get("type")), not isinstance(message, Assistant) or is_clients(part.data)
 
     def left_out(self) -> list[str]:
@@ -178,10 +179,5 @@ class Question:
         return bool(unpaired([part.data for part in self.parts if isinstance(part, Opaque)]))
 
 
-def _is_remark(part: Opaque) -> bool:
+def _is_on_text(part: Opaque) -> bool:
     return part.data.get("type") in ("message", CITATIONS)
-
-
-def _is_ours(part: Opaque) -> bool:
-    """A remark on the text before it, which is there without it, or on how an answer ended."""
-    return _is_remark(part) or str(part.data.get("type")).startswith("headwater.")
