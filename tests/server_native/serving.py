@@ -24,6 +24,7 @@ from headwater.config.settings import (
     StoreSettings,
     UpstreamSettings,
 )
+from headwater.events import DialectName
 from headwater.server.callers import Keyring
 from headwater.server.guard import Guard
 from headwater.server.native.api import Native
@@ -41,6 +42,8 @@ MODELS = {
     "big": "sim/tokens-3,huge-after-1",
 }
 """What the simulator answers, by our names."""
+UPSTREAMS: dict[str, DialectName] = {"up": "chat", "responses": "responses", "messages": "messages"}
+"""Models are `up`'s, unless they are asked for by an upstream's name."""
 WAIT_S = 20.0
 """A safety net: nothing is waited for so long unless it is broken."""
 
@@ -192,8 +195,11 @@ class Events:
 async def served(settings: Settings, doors_clock: Clock | None = None) -> AsyncIterator[Served]:
     """`doors_clock` is for whom to let in alone."""
     async with Simulator() as simulator:
-        up = UpstreamSettings(base_url=f"{simulator.url}/v1", retries=0)
-        async with _served(replace(settings, upstreams={"up": up}), simulator, doors_clock) as server:
+        upstreams = {
+            name: UpstreamSettings(dialect=dialect, base_url=f"{simulator.url}/v1", retries=0, list_models=name == "up")
+            for name, dialect in UPSTREAMS.items()
+        }
+        async with _served(replace(settings, upstreams=upstreams), simulator, doors_clock) as server:
             yield server
 
 

@@ -151,18 +151,30 @@ async def test_an_image_is_kept_by_its_hash_and_shown_to_the_model(server: Serve
     assert (got.body, got.headers["content-type"]) == (PNG, "image/png")
     assert got.headers["x-content-type-options"] == "nosniff"
     assert "sandbox" in got.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("model", ["fast", "responses/sim/tokens-5", "messages/sim/tokens-5"])
+async def test_an_image_is_shown_to_a_model_of_any_dialect(server: Served, model: str) -> None:
+    hash = (await server.ask("POST", "/api/blobs", raw=PNG, headers=IMAGE)).json["hash"]
     parts = [{"type": "image", "blob": hash}]
     session_id = await server.session()
-    said = await server.say(session_id, "Look", "fast", parts=parts)
+    said = await server.say(session_id, "Look", model, parts=parts)
     assert said["message"]["parts"] == parts
-    alone = await server.post("/api/runs", {"model": "fast", "messages": [{"content": "Look", "parts": parts}]})
-    group = await compare(server, "fast", parts=parts)
-    for run in (said["run"], alone.json, group["panes"][0]["run"]):
-        await server.ended(run["id"])
-    for asked in server.simulator.requests:
-        if asked.method == "POST":
-            [_, image] = asked.body["messages"][-1]["content"]
-            assert image["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
+    await server.ended(said["run"]["id"])
+    changed = {"model": model, "content": "Look here", "parts": parts}
+    edited = await server.ask("PUT", f"/api/sessions/{session_id}/messages/{said['message']['id']}", changed)
+    await server.ended(edited.json["run"]["id"])
+    looking = {"content": "Look", "parts": parts}
+    again = await server.post("/api/runs", {"model": model, "session_id": session_id, "messages": [looking]})
+    alone = await server.post("/api/runs", {"model": model, "messages": [looking]})
+    group = await compare(server, model, parts=parts)
+    for run in (again.json, alone.json, group["panes"][0]["run"]):
+        assert (await server.ended(run["id"]))["status"] == "completed"
+    asked = [one.body for one in server.simulator.requests if one.method == "POST"]
+    assert len(asked) == 5
+    for body in asked:
+        told = (body.get("input") or body["messages"])[-1]["content"]
+        assert "iVBOR" in str(told[-1])
     by_url = await server.say(session_id, "", "fast", parts=[{"type": "image", "url": "https://example.com/x.png"}])
     assert by_url["message"]["parts"] == [{"type": "image", "url": "https://example.com/x.png"}]
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from headwater.agent.tools import Picture
 from headwater.conversation import Message
 from headwater.records import Blob
-from headwater.sessions.images import BLOB, blobs_in, shown
+from headwater.sessions.images import BLOB, all_shown
 from headwater.store.base import Store
 
 KINDS: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
@@ -48,8 +48,5 @@ class Pictures:
             remarks.append(f"[{len(pictures) - LIMIT} more images are left out.]")
         return Kept(tuple(urls), tuple(remarks))
 
-    async def shown(self, messages: Iterable[Message]) -> list[Message]:
-        said = list(messages)
-        found = [await self._store.blob(self._owner, hash) for hash in blobs_in(said)]
-        blobs = {blob.hash: blob for blob in found if blob is not None}
-        return [shown(message, blobs) for message in said]
+    async def shown(self, messages: Iterable[Message]) -> tuple[Message, ...]:
+        return await all_shown(self._store, self._owner, list(messages))

@@ -1,17 +1,18 @@
 """Images that are kept as blobs: how a message points at one, and what a model is shown for it.
 
 In a stored message such an image is `Image("blob:" + hash)`. No provider knows what that is: it becomes a `data:` URL
-on the way out. Pure: whoever asks has fetched the blobs.
+on the way out.
 """
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from headwater.conversation import Image, Message, Opaque, Text, ToolOutput, User
 from headwater.records import Blob
+from headwater.store.base import Store
 
 BLOB: Final = "blob:"
 GONE: Final = "(An image was here that is no longer kept.)"
@@ -31,6 +32,12 @@ def _hashes(messages: Iterable[Message]) -> Iterator[str]:
         for part in message.parts:
             if isinstance(part, Image) and (hash := hash_of(part)) is not None:
                 yield hash
+
+
+async def all_shown(store: Store, owner: str, messages: Sequence[Message]) -> tuple[Message, ...]:
+    found = [await store.blob(owner, hash) for hash in blobs_in(messages)]
+    blobs = {blob.hash: blob for blob in found if blob is not None}
+    return tuple(shown(message, blobs) for message in messages)
 
 
 def shown(message: Message, blobs: Mapping[str, Blob]) -> Message:

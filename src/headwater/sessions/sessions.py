@@ -17,7 +17,7 @@ from headwater.events import Completed
 from headwater.records import Run, Session, SessionMessage, Transcript, Under, path_to
 from headwater.sessions.context import Context, added, context
 from headwater.sessions.export import to_json, to_markdown
-from headwater.sessions.images import blobs_in, shown
+from headwater.sessions.images import all_shown, blobs_in
 from headwater.sessions.titles import title_of
 from headwater.sessions.view import View, view
 from headwater.sessions.way import newest_under, with_results
@@ -111,12 +111,8 @@ class Sessions:
         if transcript is None:
             return Missing("session")
         built = context(transcript, run, request, window_tokens)
-        messages = built.request.messages
-        found = [await self._store.blob(run.owner, hash) for hash in blobs_in(messages)]
-        blobs = {blob.hash: blob for blob in found if blob is not None}
-        return replace(
-            built, request=replace(built.request, messages=tuple(shown(message, blobs) for message in messages))
-        )
+        messages = await all_shown(self._store, run.owner, built.request.messages)
+        return replace(built, request=replace(built.request, messages=messages))
 
     # ------------------------------------------------------------------- to look at
 

@@ -3,7 +3,6 @@
 The store decides who may begin; what is refused here is refused before anything is written.
 """
 
-import base64
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -11,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from headwater.conversation import Assistant, Image, Message, Parameters, Request, System, Text, User
-from headwater.records import Blob, Run, SessionMessage, Transcript
+from headwater.records import Run, SessionMessage, Transcript
 from headwater.server.guard import check_runs
 from headwater.server.native.endpoint import Call, Reply
 from headwater.server.native.shapes import (
@@ -25,19 +24,19 @@ from headwater.server.native.shapes import (
 )
 from headwater.server.native.snapshot import snapshot, time
 from headwater.server.refusals import Refusal, not_found
-from headwater.sessions.images import BLOB
+from headwater.sessions.images import BLOB, all_shown
 from headwater.sessions.view import MessageItem, parts_of, role_of, text_of, view
 from headwater.store.results import Busy, KeyMismatch, Missing, Multitask, Queued, Replayed, Start, Started
 
 # ------------------------------------------------------------------ what is said
 
 
-async def messages_of(call: Call, given: Sequence[MessageIn], *, inline: bool = False) -> tuple[Message, ...]:
-    """Raises `Refusal`. `inline`: images that are kept are put into the message: nothing else would keep them."""
-    return tuple([await _message(call, message, inline) for message in given])
+async def messages_of(call: Call, given: Sequence[MessageIn]) -> tuple[Message, ...]:
+    """Raises `Refusal`."""
+    return tuple([await _message(call, message) for message in given])
 
 
-async def _message(call: Call, given: MessageIn, inline: bool) -> Message:
+async def _message(call: Call, given: MessageIn) -> Message:
     if given.parts and given.role != "user":
         raise Refusal("Only what the user says may have parts.", status=400, code="invalid_value", param="parts")
     if given.role == "system":
@@ -47,10 +46,10 @@ async def _message(call: Call, given: MessageIn, inline: bool) -> Message:
     if not given.content.strip() and not given.parts:
         raise Refusal("The message is empty.", status=400, code="invalid_value", param="content")
     text = (Text(given.content),) if given.content else ()
-    return User((*text, *[await _image(call, part, inline) for part in given.parts]))
+    return User((*text, *[await _image(call, part) for part in given.parts]))
 
 
-async def _image(call: Call, given: ImageIn, inline: bool) -> Image:
+async def _image(call: Call, given: ImageIn) -> Image:
     if (given.blob is None) == (given.url is None):
         raise Refusal("An image has either `blob` or `url`.", status=400, code="invalid_value", param="parts")
     if given.blob is None:
@@ -58,11 +57,12 @@ async def _image(call: Call, given: ImageIn, inline: bool) -> Image:
     blob = await call.services.store.blob(call.owner, given.blob)
     if blob is None:
         raise not_found("blob")
-    return Image(_inlined(blob) if inline else f"{BLOB}{blob.hash}")
+    return Image(f"{BLOB}{blob.hash}")
 
 
-def _inlined(blob: Blob) -> str:
-    return f"data:{blob.media_type};base64,{base64.b64encode(blob.data).decode()}"
+async def as_sent(call: Call, request: Request) -> Request:
+    """With the images themselves where it points at them."""
+    return replace(request, messages=await all_shown(call.services.store, call.owner, request.messages))
 
 
 def parameters_of(given: ParametersShape) -> Parameters:
@@ -138,10 +138,11 @@ async def _sessions_model(call: Call, session_id: str | None) -> str | None:
 
 async def check_request(call: Call, run: Run, request: Request) -> None:
     """What the model's upstream can't be asked is refused by name, before there is a run. Raises `CallerError`."""
+    sent = await as_sent(call, request)
     if run.agent is not None:
-        await call.services.agents.check(run.agent, request)
+        await call.services.agents.check(run.agent, sent)
     else:
-        (await call.services.upstreams.model(run.model)).check(request)
+        (await call.services.upstreams.model(run.model)).check(sent)
 
 
 async def begin(call: Call, start: Start | Missing, multitask: Multitask) -> Reply:

@@ -13,6 +13,7 @@ from headwater.records import Approval, Scope
 from headwater.runs.live import LiveRun
 from headwater.server.native.asking import (
     Wish,
+    as_sent,
     begin,
     check_request,
     messages_of,
@@ -55,10 +56,13 @@ async def start(call: Call, body: RunIn) -> Reply:
     wish = Wish(model=_asked_of(call, body), on_disconnect=body.on_disconnect, multitask=body.multitask)
     run = await new_run(call, wish, body.session_id)
     run = replace(run, on_cut=body.on_cut)
-    said = await messages_of(call, given, inline=body.session_id is None)
-    request = request_of(said, body.parameters)
+    request = request_of(await messages_of(call, given), body.parameters)
     await check_request(call, run, request)
-    ask = Start(run=run, request=request) if body.session_id is None else call.services.sessions.said(run, request)
+    if body.session_id is None:
+        # Nothing else would keep its images.
+        ask = Start(run=run, request=await as_sent(call, request))
+    else:
+        ask = call.services.sessions.said(run, request)
     begun = await begin(call, ask, body.multitask)
     return replace(begun, value=begun.value.run)
 
