@@ -282,6 +282,18 @@ async def test_reading_it_again_under_load_refuses_nobody_and_loses_nothing(tmp_
         assert {line["level"] for line in told} == {"info"}
 
 
+async def test_what_libraries_have_to_say_is_json_as_well(tmp_path: Path) -> None:
+    async with serve(tmp_path) as served:
+        line = await Line.open(served.url)
+        line.writer.write(b"no HTTP at all\r\n\r\n")
+        assert b" 400 " in await line.rest()
+        await line.leave()
+        served.signal(signal.SIGTERM)
+        _, err = await served.end()
+    told = [json.loads(line) for line in err.splitlines()]
+    assert ("uvicorn.error", "Invalid HTTP request received.") in [(one["logger"], one["event"]) for one in told]
+
+
 async def test_nobody_else_can_open_its_file(tmp_path: Path) -> None:
     async with serve(tmp_path) as served:
         environ = {"HEADWATER_STORE__URL": f"sqlite:{tmp_path / 'h.db'}"}

@@ -92,8 +92,8 @@ def _serve_one(
 
     from headwater.errors import StoreError
 
-    # uvloop where there is one.
-    loop_factory = uvicorn.Config(lambda: None).get_loop_factory()
+    # uvloop where there is one. Without a `log_config` of its own: it would take its lines out of our log's form.
+    loop_factory = uvicorn.Config(lambda: None, log_config=None).get_loop_factory()
     try:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
             runner.run(_run(loaded, listener, reload, seat))
