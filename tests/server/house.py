@@ -14,6 +14,7 @@ import openai
 from msgspec import Struct
 from msgspec.structs import replace
 
+from headwater.clock import Clock
 from headwater.config.secret import Secret, SecretUrl
 from headwater.config.settings import ServerSettings, Settings, StoreSettings, UpstreamSettings
 from headwater.events import DialectName
@@ -189,9 +190,9 @@ class Line:
 
 
 @asynccontextmanager
-async def open_house(store: str = "memory:", **server: Any) -> AsyncIterator[House]:
+async def open_house(store: str = "memory:", clock: Clock | None = None, **server: Any) -> AsyncIterator[House]:
     async with Simulator() as simulator:
-        services = await Services.open(settings_for(simulator, store, **server), "http://test/")
+        services = await Services.open(settings_for(simulator, store, **server), "http://test/", clock)
         listener = socket.create_server(("127.0.0.1", 0))
         running = server_for(services)
         serving = asyncio.create_task(running.serve([listener]))

@@ -2,13 +2,18 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 
 from headwater.events import Interrupted
+from headwater.server.callers import KNOWN_S
+from headwater.testing import ManualClock
 from tests.server.house import DIALECTS, House, eventually, open_house
 
 pytestmark = pytest.mark.anyio
+
+UNKEPT: Final[dict[str, dict[str, Any]]] = {"responses": {"store": False}}
 
 
 @pytest.fixture
@@ -20,6 +25,10 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 def refuse_writes(house: House, refuse: bool) -> None:
     """On the connection that writes: as near to a read-only disk as one gets without a disk."""
     house.services.store._database._writer.pragma("query_only", int(refuse))  # type: ignore[attr-defined]
+
+
+def refuse_reads(house: House) -> None:
+    house.services.store._database._reader.close()  # type: ignore[attr-defined]
 
 
 async def test_a_recorded_stream_is_broken_off_and_never_looks_complete(house: House) -> None:
@@ -65,6 +74,17 @@ async def test_nothing_that_is_to_be_kept_is_begun(
     assert len([message for message in told if str(tmp_path) in message]) == 4
     refuse_writes(house, False)
     assert (await house.http.get("/readyz")).status_code == 200
+
+
+async def test_what_is_not_kept_is_answered_also_if_who_may_come_can_not_be_asked(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with open_house(f"sqlite:{tmp_path / 'h.db'}", clock) as house:
+        assert (await house.post("chat", "chat/sim/tokens-1")).status_code == 200
+        refuse_reads(house)
+        for _ in range(2):
+            await clock.advance(KNOWN_S)
+            for dialect in DIALECTS:
+                assert len(await house.events(dialect, "chat/sim/tokens-2", **UNKEPT.get(dialect, {}))) > 2
 
 
 async def test_a_log_that_vanishes_under_its_follower_is_no_success(house: House) -> None:

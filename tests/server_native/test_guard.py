@@ -11,7 +11,7 @@ from headwater.config.secret import Secret
 from headwater.config.settings import KeySettings
 from headwater.errors import StoreError
 from headwater.records import Key
-from headwater.server.callers import KNOWN_S, Keyring, hash_of
+from headwater.server.callers import KNOWN_S, TRUSTED_S, Keyring, hash_of
 from headwater.server.guard import COOKIE, Guard
 from headwater.server.refusals import Refusal
 from headwater.store.base import KeyStore
@@ -287,13 +287,23 @@ class SometimesDown:
     def __init__(self, store: KeyStore) -> None:
         self._store = store
         self.down = False
+        self.silent: asyncio.Event | None = None
+        """Until when it says nothing."""
+        self.asked = 0
 
-    async def key(self, hash: str) -> Key | None:
+    async def _answers(self) -> None:
+        self.asked += 1
+        if self.silent is not None:
+            await self.silent.wait()
         if self.down:
             raise StoreError("down", trouble="unreachable")
+
+    async def key(self, hash: str) -> Key | None:
+        await self._answers()
         return await self._store.key(hash)
 
     async def keys(self, owner: str | None = None) -> tuple[Key, ...]:
+        await self._answers()
         return await self._store.keys(owner)
 
     async def put_key(self, key: Key) -> None:
@@ -303,13 +313,125 @@ class SometimesDown:
         return await self._store.adopt(owner, of)
 
 
+ANNS = Key(id="key_1", owner="ann", hash=hash_of("secret"), created_at=0.0)
+BEARER = ("authorization", "Bearer secret")
+
+
+async def unsteady(clock: ManualClock, *kept: Key) -> tuple[SometimesDown, Keyring, Guard]:
+    store = SometimesDown(await open_memory(MemoryDatabase(), address="", clock=clock, entropy=lambda n: b"0" * n))
+    for key in kept:
+        await store.put_key(key)
+    keyring = Keyring((), store, clock)
+    return store, keyring, Guard(settings_of(store_url("memory", Path())).server, keyring, clock)
+
+
+async def test_without_keys_this_machine_is_let_in_for_as_long_as_the_store_is_away() -> None:
+    clock = ManualClock()
+    store, keyring, guard = await unsteady(clock)
+    assert (await guard.caller(scope())).owner == "local"
+    store.down = True
+    for _ in range(3):
+        await clock.advance(TRUSTED_S)
+        asked = store.asked
+        assert (await guard.caller(scope())).owner == "local"
+        # It is not asked for every request.
+        assert guard.recognised(scope()) is not None
+        assert store.asked == asked + 1
+    # What was read anew says nothing of the store.
+    keyring.reload(())
+    await clock.advance(KNOWN_S)
+    assert (await guard.caller(scope())).owner == "local"
+    store.down = False
+    await store.put_key(ANNS)
+    await clock.advance(KNOWN_S)
+    with pytest.raises(Refusal) as refusal:
+        await guard.caller(scope())
+    assert refusal.value.code == "key_needed"
+
+
+async def test_a_store_that_is_away_opens_no_door() -> None:
+    clock = ManualClock()
+    store, keyring, guard = await unsteady(clock)
+    store.down = True
+    # It never said that there are no keys.
+    with pytest.raises(StoreError):
+        await guard.caller(scope())
+    keyring.reload(TWO_OWNERS)
+    with pytest.raises(Refusal):
+        await guard.caller(scope())
+    # Nor that there are none besides those of the file, which are taken out of it.
+    keyring.reload(())
+    with pytest.raises(StoreError):
+        await guard.caller(scope())
+    store.down = False
+    await store.put_key(ANNS)
+    with pytest.raises(Refusal):
+        await guard.caller(scope())
+    store.down = True
+    # Never seen.
+    with pytest.raises(StoreError):
+        await guard.caller(scope(BEARER))
+    store.down = False
+    assert await keyring.caller("guess") is None
+    store.down = True
+    await clock.advance(KNOWN_S)
+    with pytest.raises(StoreError):
+        await keyring.caller("guess")
+
+
+async def test_a_key_is_trusted_for_a_while_if_the_store_is_away() -> None:
+    clock = ManualClock()
+    store, _, guard = await unsteady(clock, ANNS)
+    assert (await guard.caller(scope(BEARER))).owner == "ann"
+    await store.put_key(replace(ANNS, revoked_at=1.0))
+    store.down = True
+    await clock.advance(TRUSTED_S - 1)
+    assert (await guard.caller(scope(BEARER))).owner == "ann"
+    assert guard.recognised(scope(BEARER)) is not None
+    await clock.advance(1)
+    assert guard.recognised(scope(BEARER)) is None
+    with pytest.raises(StoreError):
+        await guard.caller(scope(BEARER))
+    store.down = False
+    with pytest.raises(Refusal) as refusal:
+        await guard.caller(scope(BEARER))
+    assert refusal.value.code == "key_unknown"
+
+
+async def test_a_revocation_is_felt_as_soon_as_the_store_is_back() -> None:
+    clock = ManualClock()
+    store, _, guard = await unsteady(clock, ANNS)
+    assert (await guard.caller(scope(BEARER))).owner == "ann"
+    await store.put_key(replace(ANNS, revoked_at=1.0))
+    store.down = True
+    await clock.advance(KNOWN_S)
+    assert (await guard.caller(scope(BEARER))).owner == "ann"
+    store.down = False
+    await clock.advance(KNOWN_S)
+    with pytest.raises(Refusal):
+        await guard.caller(scope(BEARER))
+
+
+async def test_a_store_that_says_nothing_is_not_waited_for_by_those_who_are_known() -> None:
+    clock = ManualClock()
+    store, keyring, guard = await unsteady(clock)
+    assert (await guard.caller(scope())).owner == "local"
+    store.silent = asyncio.Event()
+    await clock.advance(KNOWN_S)
+    async with asyncio.timeout(120):
+        assert (await guard.caller(scope())).owner == "local"
+    # What it says in the end is known from then on.
+    await store.put_key(ANNS)
+    store.silent.set()
+    await clock.advance(0)
+    assert keyring.is_known_to_be_needed() is True
+
+
 async def test_whether_somebody_may_stay_costs_no_requests_and_is_not_answered_by_a_store_that_is_down() -> None:
     clock = ManualClock()
-    store = SometimesDown(await open_memory(MemoryDatabase(), address="", clock=clock, entropy=lambda n: b"0" * n))
-    key = Key(id="key_1", owner="ann", hash=hash_of("secret"), created_at=0.0, requests_per_minute=1)
-    await store.put_key(key)
-    guard = Guard(settings_of(store_url("memory", Path())).server, Keyring((), store, clock), clock)
-    bearer = scope(("authorization", "Bearer secret"))
+    key = replace(ANNS, requests_per_minute=1)
+    store, _, guard = await unsteady(clock, key)
+    bearer = scope(BEARER)
     caller = await guard.caller(bearer)
     staying = asyncio.create_task(guard.until_unwelcome(bearer, caller))
     for _ in range(20):

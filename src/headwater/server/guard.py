@@ -55,12 +55,12 @@ _HOW_TO_MAKE_A_KEY: Final = "Make a key (headwater keys create NAME), and send i
 class Guard:
     def __init__(self, settings: ServerSettings, keyring: Keyring, clock: Clock) -> None:
         self._clock = clock
-        self._buckets: dict[str, _Bucket] = {}
-        self.reload(settings, keyring)
-
-    def reload(self, settings: ServerSettings, keyring: Keyring) -> None:
-        """From now on these."""
         self._keyring = keyring
+        self._buckets: dict[str, _Bucket] = {}
+        self.reload(settings)
+
+    def reload(self, settings: ServerSettings) -> None:
+        """From now on these."""
         self._origins = settings.cors_origins
         self._hosts = tuple(host.lower() for host in settings.allowed_hosts)
         self._proxies = tuple(ipaddress.ip_network(proxy, strict=False) for proxy in settings.trusted_proxies)

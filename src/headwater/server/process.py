@@ -73,22 +73,21 @@ class Front:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._guard = Guard(services.settings.server, self._keyring(), services.clock)
+        self._keyring = Keyring(services.settings.server.keys, services.store, services.clock)
+        self._guard = Guard(services.settings.server, self._keyring, services.clock)
         self._native = Native(services, self._guard)
         self.app: ASGIApp = Cors(build_app(services, self._guard, self._native.routes()), services)
         if services.tracing is not None:
             self.app = services.tracing.caused(self.app)
 
     def reload(self) -> None:
-        self._guard.reload(self._services.settings.server, self._keyring())
+        server = self._services.settings.server
+        self._keyring.reload(server.keys)
+        self._guard.reload(server)
 
     def close(self) -> None:
         """Open streams end: they would keep the server from ending."""
         self._native.close()
-
-    def _keyring(self) -> Keyring:
-        services = self._services
-        return Keyring(services.settings.server.keys, services.store, services.clock)
 
 
 def server_for(services: Services, front: Front | None = None) -> Server:
