@@ -65,6 +65,34 @@ def test_what_is_there_is_replaced_only_if_that_is_wanted(tmp_path: Path) -> Non
     assert "ann" in finished("keys", "list", environ={"HEADWATER_STORE__URL": f"sqlite:{copy}"})[1]
 
 
+def inodes(folder: Path) -> dict[Path, int]:
+    return {file: file.stat().st_ino for file in folder.iterdir()}
+
+
+async def test_the_store_itself_is_never_replaced(tmp_path: Path) -> None:
+    environ = {"HEADWATER_STORE__URL": f"sqlite:{tmp_path / 'h.db'}"}
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    async with serve(tmp_path) as served:
+        await post(served, "/v1/chat/completions", **asking("chat", "demo/echo", "One", session_id="s"))
+        (tmp_path / "symbolic").symlink_to(tmp_path / "h.db")
+        (tmp_path / "hard").hardlink_to(tmp_path / "h.db")
+        (elsewhere / "there").symlink_to(tmp_path)
+        names = ("h.db", "h.db-wal", "h.db-shm", "h.db.lock", "symbolic", "hard", "elsewhere/../h.db")
+        before = inodes(tmp_path)
+        for name in (*names, "elsewhere/there/h.db"):
+            code, out, err = await asyncio.to_thread(
+                finished, "backup", name, "--force", folder=tmp_path, environ=environ
+            )
+            assert (name, code, out) == (name, 2, "")
+            assert "is the store itself" in err
+        assert inodes(tmp_path) == before
+        await post(served, "/v1/chat/completions", **asking("chat", "demo/echo", "Two", session_id="s"))
+    async with serve(tmp_path) as served:
+        items = (await get(served, "/api/sessions/s/messages")).json()["items"]
+        assert [item["content"] for item in items] == ["One", "One", "Two", "Two"]
+
+
 @pytest.mark.parametrize(
     ("url", "code", "said"),
     [

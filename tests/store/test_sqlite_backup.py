@@ -61,3 +61,24 @@ def test_a_place_that_can_not_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "folder" / "x").touch()
     with pytest.raises(StoreError):
         back_up(path, tmp_path / "folder")
+
+
+@pytest.mark.parametrize("name", ["h.db", "h.db-wal", "link", "link.lock"])
+def test_the_file_itself_is_no_place_for_its_copy(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "h.db"
+    apsw.Connection(str(path)).pragma("user_version", 7)
+    (tmp_path / "link").symlink_to(path)
+    (tmp_path / "link.lock").symlink_to(tmp_path / "h.db.lock")
+    with pytest.raises(StoreError, match="the store itself"):
+        back_up(path, tmp_path / name)
+    # By another name it is not written over, either.
+    with pytest.raises(StoreError, match="the store itself"):
+        back_up(tmp_path / "link", path)
+
+
+def test_what_is_written_on_the_way_is_not_the_file_itself(tmp_path: Path) -> None:
+    path = tmp_path / "h.db.partial"
+    apsw.Connection(str(path)).pragma("user_version", 7)
+    with pytest.raises(StoreError, match="the store itself"):
+        back_up(path, tmp_path / "h.db")
+    assert path.exists()

@@ -6,11 +6,29 @@ committed meanwhile only makes the WAL longer.
 
 import os
 from pathlib import Path
+from typing import Final
 
 import apsw
 
 from headwater.errors import StoreError
 from headwater.store.sqlite.connection import BUSY_MS, open_private, translated, unopened
+
+BESIDE: Final = ("", "-wal", "-shm", "-journal", ".lock")
+"""What a database is made of, by the ends of the names."""
+
+
+def is_part_of(path: Path, to: Path) -> bool:
+    """`to` is the database itself or what lies beside it, by whichever name: a link is no other file."""
+    whole, meant = path.resolve(), to.resolve()
+    parts = [whole.with_name(whole.name + end) for end in BESIDE]
+    return meant in parts or any(_same(part, meant) for part in parts)
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
 
 
 def back_up(path: Path, to: Path) -> int:
@@ -18,6 +36,9 @@ def back_up(path: Path, to: Path) -> int:
     if not path.exists():
         raise StoreError(f"there is no {path} yet: a server makes it", trouble="unreachable")
     partial = to.with_name(f"{to.name}.partial")
+    if is_part_of(path, to) or is_part_of(path, partial):
+        # A server that has it open would go on writing to a file that has no name any more.
+        raise StoreError(f"{to} is the store itself, of which it was to be a copy", trouble="locked")
     partial.unlink(missing_ok=True)
     os.close(open_private(partial))
     try:
