@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from headwater.config.secret import Secret
 from headwater.conversation import Assistant, Request, Text, User
 from headwater.dialects.base import NOT_CARRIED
 from headwater.errors import CallerError
@@ -329,3 +330,21 @@ async def test_a_key_that_the_upstream_repeats_goes_to_nobody() -> None:
     outcome = await stage.outcome()
     assert isinstance(outcome, Failed)
     assert outcome.message == "Bad key [key]."
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("You sent Bearer hush-hush-1 and no.", "You sent [authorization] and no."),
+        ("Token hush-hush-1 is no good.", "Token [authorization] is no good."),
+        ('{\'x-quoted\': "with \\"quotes\\""}', "{'x-quoted': \"[x-quoted]\"}"),
+        # Too short to be a secret, and found in words.
+        ("It is a team effort.", "It is a team effort."),
+    ],
+)
+async def test_headers_that_the_upstream_repeats_go_to_nobody(said: str, told: str) -> None:
+    headers = {"Authorization": "Bearer hush-hush-1", "x-quoted": 'with "quotes"', "x-team": "team"}
+    stage = Stage([refusal(400, said)], headers={name: Secret(value) for name, value in headers.items()})
+    outcome = await stage.outcome()
+    assert isinstance(outcome, Failed)
+    assert outcome.message == told

@@ -19,6 +19,7 @@ from headwater.events import AttemptStarted, Completed, DialectName, Failed, Out
 from headwater.simulate.replay import Replays
 from headwater.simulate.script import Answer, Fin, Http, Reset, Scenario, Stall
 from headwater.testing import Simulator
+from headwater.upstream.mask import Mask
 from headwater.upstream.record import Tape
 from headwater.upstream.upstreams import Upstreams
 from tests.upstream.asking import Heard
@@ -27,6 +28,8 @@ pytestmark = pytest.mark.anyio
 
 HELLO = Request((User((Text("Hello"),)),))
 KEY = "sk-secret-of-the-test"
+LONG = Mask(UpstreamSettings(base_url="http://x", api_key=(Secret("a-long-secret"), Secret("short"))))
+ECHO = {"x-echo": "extra-secret-1"}
 each_dialect = pytest.mark.parametrize("dialect", ["chat", "responses", "messages"])
 
 
@@ -98,6 +101,24 @@ async def test_an_upstream_that_does_not_answer_for_its_list_is_not_waited_for_f
     server.close()
 
 
+async def test_a_list_that_is_refused_tells_no_secret() -> None:
+    body = f"Bad {KEY}, and extra-secret-1."
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 400 No\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode())
+        writer.close()
+
+    server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    headers = {"x-extra": Secret("extra-secret-1")}
+    settings = UpstreamSettings(base_url=url, api_key=(Secret(KEY),), headers=headers)
+    async with upstreams(Settings(upstreams={"up": settings})) as built:
+        await built.catalog.refresh(0)
+        assert built.catalog.failures["up"] == "Bad [key], and [x-extra]."
+    server.close()
+
+
 async def test_a_fallback_answers() -> None:
     async with Simulator() as simulator:
         models = (
@@ -159,6 +180,16 @@ class TestRecording:
         file = only(tmp_path)
         assert b"Incorrect key: [key]" in file.read_bytes()
 
+    async def test_headers_that_the_upstream_repeats_are_taken_out(self, tmp_path: Path) -> None:
+        repeated = Answer(http=Http(status=400, message="You sent x-extra: Token extra-secret-1", headers=ECHO))
+        headers = {"X-Extra": Secret("Token extra-secret-1", "env:EXTRA")}
+        _, outcome = await self.record(tmp_path, "chat", repeated, headers=headers)
+        assert isinstance(outcome, Failed)
+        assert "You sent x-extra: [x-extra]" in outcome.message
+        kept = only(tmp_path).read_bytes()
+        assert b"You sent x-extra: [x-extra]" in kept
+        assert b"extra-secret-1" not in kept
+
     async def test_no_answer_is_recorded_too(self, tmp_path: Path) -> None:
         await self.record(tmp_path, "chat", Answer(faults=(Reset(at="before_head"),)))
         file = only(tmp_path)
@@ -189,7 +220,7 @@ class TestRecording:
         assert outcome == Completed("stop")
 
     async def test_a_disk_that_is_full_ends_the_recording_alone(self, tmp_path: Path) -> None:
-        tape = Tape(tmp_path / "t.jsonl", "up", "chat", b'{"model": "m"}', "a-long-secret", SystemClock())
+        tape = Tape(tmp_path / "t.jsonl", "up", "chat", b'{"model": "m"}', LONG, SystemClock())
         tape.head(200, {})
         tape._file.close()
         tape._file = open("/dev/full", "wb", buffering=0)  # noqa: ASYNC230, SIM115
@@ -199,7 +230,7 @@ class TestRecording:
         assert tape._file.closed
 
     def test_a_key_that_comes_in_two_reads_is_taken_out(self, tmp_path: Path) -> None:
-        tape = Tape(tmp_path / "t.jsonl", "up", "chat", b'{"model": "m"}', "a-long-secret", SystemClock())
+        tape = Tape(tmp_path / "t.jsonl", "up", "chat", b'{"model": "m"}', LONG, SystemClock())
         tape.head(200, {})
         for data in (b"bad key a-long", b"-secret, and a-l"):
             tape.piece(data)

@@ -21,6 +21,7 @@ from headwater.source import Sink
 from headwater.turn import TurnReader
 from headwater.upstream import faults
 from headwater.upstream.exchange import Exchange, Opener
+from headwater.upstream.mask import Mask
 from headwater.upstream.sweep import Sweep
 
 _START_BYTES = 2048
@@ -37,6 +38,7 @@ class Call(Struct, frozen=True, kw_only=True):
     opener: Opener
     body: bytes
     key: str | None
+    mask: Mask
     decoder: Decoder
     rules: Rules
     think_tags: bool
@@ -98,7 +100,7 @@ class Attempt:
     async def run(self) -> Report:
         self._sweep.add(self._tick)
         try:
-            outcome = self._without_key(await self._outcome())
+            outcome = self._masked(await self._outcome())
             if not isinstance(outcome, Failed):
                 return Report(outcome, self._last_events(None))
             headers = {} if self._exchange is None else self._exchange.headers
@@ -192,12 +194,11 @@ class Attempt:
         self._sink.fold.apply(ended)
         return [*(self._rest or ()), ended]
 
-    def _without_key(self, outcome: Outcome) -> Outcome:
-        """Some servers repeat the key that they refuse."""
-        key = self._call.key
-        if key is None or not isinstance(outcome, Failed) or key not in outcome.message:
+    def _masked(self, outcome: Outcome) -> Outcome:
+        if not isinstance(outcome, Failed):
             return outcome
-        return replace(outcome, message=outcome.message.replace(key, "[key]"))
+        message = self._call.mask.text(outcome.message)
+        return outcome if message == outcome.message else replace(outcome, message=message)
 
     def _retry_after_s(self, headers: Mapping[str, str]) -> float | None:
         return faults.retry_after_s(headers, datetime.fromtimestamp(self._clock.unix_s(), UTC))

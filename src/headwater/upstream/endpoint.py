@@ -11,6 +11,7 @@ from headwater.policy import Prefill, RetryLimits, StallLimits
 from headwater.upstream.exchange import Opener
 from headwater.upstream.health import CannotStream, Health
 from headwater.upstream.keys import Keys
+from headwater.upstream.mask import Mask
 from headwater.upstream.providers import PrefixFlag
 
 
@@ -22,6 +23,7 @@ class Endpoint:
         self.opener = opener
         self.dialect: Dialect = DIALECTS[settings.dialect]
         self.keys = Keys([key.reveal() for key in settings.api_key], settings.cool_down_s)
+        self.mask = Mask(settings)
         self.health = Health(settings.cool_down_after, settings.cool_down_s)
         self.cannot_stream = CannotStream(settings.not_streaming_s)
         self.rules = Rules(needs_finish_reason, settings.allow_empty)

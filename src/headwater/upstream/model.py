@@ -256,6 +256,7 @@ class ModelTurn:
             opener=endpoint.opener,
             body=self._body(route, streamed=plan.streamed),
             key=plan.key,
+            mask=endpoint.mask,
             decoder=self._decoder(route),
             rules=endpoint.rules,
             think_tags=endpoint.think_tags,

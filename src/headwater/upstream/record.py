@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -16,26 +15,28 @@ from headwater.events import DialectName
 from headwater.judge import Transport
 from headwater.recording import HowEnded
 from headwater.upstream.exchange import Exchange, OnBytes, OnEnd, Opener
+from headwater.upstream.mask import Mask
 
 _log = logging.getLogger("headwater.upstream")
-_KEY_CHARS: Final = 8
-_REMOVED: Final = b"[key]"
 
 
 class Recorder:
     """An `Opener` that keeps all that passes through another. One file an exchange, for its owner's eyes only."""
 
-    def __init__(self, opener: Opener, folder: Path, upstream: str, dialect: DialectName, clock: Clock) -> None:
+    def __init__(
+        self, opener: Opener, folder: Path, upstream: str, dialect: DialectName, mask: Mask, clock: Clock
+    ) -> None:
         self._opener = opener
         self._folder = folder
         self._upstream = upstream
         self._dialect = dialect
+        self._mask = mask
         self._clock = clock
         self._count = 0
 
     async def open(self, body: bytes, key: str | None) -> Exchange:
         try:
-            tape = self._tape(body, key)
+            tape = self._tape(body)
         except OSError as error:
             _log.warning("there is no recording in %s: %s", self._folder, error)
             return await self._opener.open(body, key)
@@ -51,29 +52,26 @@ class Recorder:
         tape.head(exchange.status, exchange.headers)
         return RecordedExchange(exchange, tape)
 
-    def _tape(self, body: bytes, key: str | None) -> "Tape":
+    def _tape(self, body: bytes) -> "Tape":
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._count += 1
         at = self._clock.unix_s()
         name = re.sub(r"[^\w.-]+", "_", f"{self._upstream}-{at:.3f}-{self._count}")
-        return Tape(self._folder / f"{name}.jsonl", self._upstream, self._dialect, body, key, self._clock)
+        return Tape(self._folder / f"{name}.jsonl", self._upstream, self._dialect, body, self._mask, self._clock)
 
 
 class Tape:
     """One file. It is written as it goes: a crash leaves what had come."""
 
-    def __init__(
-        self, path: Path, upstream: str, dialect: DialectName, body: bytes, key: str | None, clock: Clock
-    ) -> None:
+    def __init__(self, path: Path, upstream: str, dialect: DialectName, body: bytes, mask: Mask, clock: Clock) -> None:
         self._path = path
         self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0)
         self._upstream = upstream
         self._dialect: DialectName = dialect
         self._request = msgspec.json.decode(body)
-        # A shorter one guards nothing, and would be found everywhere.
-        self._key = key.encode() if key and len(key) >= _KEY_CHARS else None
+        self._mask = mask
         self._held = b""
-        """What may be the beginning of the key."""
+        """What may be the beginning of something that is not to be kept."""
         self._clock = clock
         self._began_s = clock.now_s()
         self._began_unix_s = clock.unix_s()
@@ -87,21 +85,18 @@ class Tape:
             at_unix_s=self._began_unix_s,
             t_ms=self._t_ms(),
             status=status,
-            headers=[(str(name), value) for name, value in headers.items()],
+            headers=[(str(name), self._mask.text(value)) for name, value in headers.items()],
         )
         self._write(line)
 
     def no_answer(self, how: HowEnded, detail: str | None = None) -> None:
         if not self._file.closed:
             self.head(0, {})
-            self.end(how, detail)
+            self.end(how, detail and self._mask.text(detail))
 
     def piece(self, data: bytes) -> None:
-        """As it came, but for the key: some servers repeat the one that they refuse."""
-        if self._key is not None:
-            data = (self._held + data).replace(self._key, _REMOVED)
-            cut = len(data) - overlap(data, self._key)
-            data, self._held = data[:cut], data[cut:]
+        """As it came, but for what is secret."""
+        data, self._held = self._mask.piece(self._held + data)
         if data:
             self._write(recording.write_piece(self._t_ms(), data))
 
@@ -165,8 +160,3 @@ class RecordedExchange:
     def close(self) -> None:
         self._tape.end("abandoned")
         self._exchange.close()
-
-
-def overlap(data: bytes, key: bytes) -> int:
-    """How much of the end of `data` may be the beginning of `key`."""
-    return next((n for n in range(min(len(data), len(key) - 1), 0, -1) if data.endswith(key[:n])), 0)

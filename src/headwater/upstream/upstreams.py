@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from headwater.clock import Clock
 from headwater.config.settings import Settings, UpstreamSettings
 from headwater.errors import UpstreamError
@@ -16,6 +18,7 @@ from headwater.upstream.catalog import Catalog, May, Resolved, anything
 from headwater.upstream.endpoint import Endpoint
 from headwater.upstream.exchange import Opener
 from headwater.upstream.http import HttpOpener
+from headwater.upstream.mask import Mask
 from headwater.upstream.model import Model
 from headwater.upstream.played import PlayedOpener
 from headwater.upstream.providers import PATHS
@@ -101,7 +104,7 @@ class Upstreams:
         opener: Opener = sockets
         if settings.record:
             folder = Path(settings.record_dir).expanduser() if settings.record_dir else self._recordings
-            opener = Recorder(opener, folder, name, settings.dialect, self._clock)
+            opener = Recorder(opener, folder, name, settings.dialect, Mask(settings), self._clock)
         return Endpoint(name, settings, opener, needs_finish_reason=needs_finish_reason(settings))
 
     async def _fetch(self, upstream: str, path: str) -> bytes:
@@ -118,7 +121,8 @@ class Upstreams:
         finally:
             opener.close()
         if status != 200:
-            raise UpstreamError(faults.refusal(upstream, status, {}, body))
+            failed = faults.refusal(upstream, status, {}, body)
+            raise UpstreamError(replace(failed, message=self._endpoints[upstream].mask.text(failed.message)))
         return body
 
     def _opener(self, settings: UpstreamSettings, path: str) -> HttpOpener:
