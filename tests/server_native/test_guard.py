@@ -49,6 +49,17 @@ def headers(server: Served, **more: str) -> dict[str, str]:
         ({"true_client_ip": "10.0.0.1"}, 403, "proxy_without_keys"),
         ({"x_original_host": "chat.example.com"}, 403, "proxy_without_keys"),
         ({"via": "1.1 proxy"}, 403, "proxy_without_keys"),
+        ({"x_forwarded_scheme": "https"}, 403, "proxy_without_keys"),
+        ({"x_forwarded_client_cert": "x"}, 403, "proxy_without_keys"),
+        ({"x_original_forwarded_for": "10.0.0.1"}, 403, "proxy_without_keys"),
+        ({"x_vercel_forwarded_for": "10.0.0.1"}, 403, "proxy_without_keys"),
+        ({"x_envoy_external_address": "10.0.0.1"}, 403, "proxy_without_keys"),
+        ({"x_scheme": "https"}, 403, "proxy_without_keys"),
+        ({"x_original_url": "/"}, 403, "proxy_without_keys"),
+        ({"fastly_client_ip": "10.0.0.1"}, 403, "proxy_without_keys"),
+        ({"x_azure_clientip": "10.0.0.1"}, 403, "proxy_without_keys"),
+        ({"x_appengine_user_ip": "10.0.0.1"}, 403, "proxy_without_keys"),
+        ({"cdn_loop": "cloudflare"}, 403, "proxy_without_keys"),
         ({"x_big": "x" * 70_000}, 431, "headers_too_large"),
     ],
 )
@@ -78,6 +89,7 @@ async def test_without_keys_only_this_machine_is_let_in(
         {"origin": "http://localhost:5000", "host": "localhost:5000"},
         {"sec_fetch_site": "same-origin"},
         {"sec_fetch_site": "none"},
+        {"x_stainless_lang": "python", "x_request_id": "1", "x_forward": "1"},
     ],
 )
 async def test_this_machine_is_let_in(server: Served, sent: dict[str, str]) -> None:
@@ -93,6 +105,22 @@ async def test_hosts_that_are_allowed_are_let_in(tmp_path: Path) -> None:
         for host, status in {"x.lan": 200, "example.com": 421, "localhost.example.com": 421}.items():
             assert (await server.get("/api/me", key="ann", headers={"host": host})).status == status
             assert (await server.get("/openapi.json", headers={"host": host})).status == status
+
+
+@pytest.mark.parametrize("any_name", ["*", "*."])
+async def test_any_name_is_none_without_keys(tmp_path: Path, any_name: str) -> None:
+    """A page of evil.com, whose name was pointed at this machine, is of the same origin as what it asks."""
+    hosts = (any_name, "chat.example.com")
+    rebound = {"host": "evil.com.", "origin": "http://evil.com."}
+    async with served(settings_of(store_url("memory", tmp_path), allowed_hosts=hosts)) as server:
+        for method, path in (("GET", "/api/me"), ("POST", "/api/login"), ("GET", "/openapi.json")):
+            answer = await server.ask(method, path, {"key": "x"} if method == "POST" else None, headers=rebound)
+            assert (answer.status, answer.code) == (421, "host_not_allowed")
+            assert ("keys create" in answer.error["message"]) is (any_name == "*")
+        assert (await server.get("/api/me", headers={"host": "chat.example.com"})).status == 200
+        assert (await server.get("/api/me", headers={"host": "localhost"})).status == 200
+    async with served(settings_of(store_url("memory", tmp_path), keys=TWO_OWNERS, allowed_hosts=hosts)) as server:
+        assert (await server.get("/api/me", key="ann", headers=rebound)).status == 200
 
 
 async def test_with_keys_this_machine_may_call_the_server_by_its_own_names(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ class ServerSettings(Section, frozen=True, kw_only=True):
     ] = 60.0
     trusted_proxies: Annotated[tuple[Name, ...], about("addresses or networks whose forwarding headers count")] = ()
     allowed_hosts: Annotated[
-        tuple[Name, ...], about("names that it may be called by; none given: any, and without keys only loopback's")
+        tuple[Name, ...], about("names that it may be called by; none, or `*`: any, and without keys only loopback's")
     ] = ()
     base_path: Annotated[str, about("the path under which a proxy serves it, e.g. `/headwater`")] = ""
     cors_origins: Annotated[

@@ -29,26 +29,44 @@ Headers = Mapping[bytes, bytes]
 
 COOKIE: Final = "headwater_key"
 HEADERS_BYTES: Final = 64 * 1024
-_FORWARDING: Final = frozenset(
+_PROXIES: Final = frozenset(
     {
-        b"forwarded",
         b"via",
-        b"x-forwarded",
-        b"x-forwarded-for",
-        b"x-forwarded-host",
-        b"x-forwarded-port",
-        b"x-forwarded-prefix",
-        b"x-forwarded-proto",
-        b"x-forwarded-server",
         b"x-real-ip",
         b"x-client-ip",
         b"x-cluster-client-ip",
+        b"x-remote-ip",
+        b"x-originating-ip",
         b"x-original-host",
+        b"x-original-url",
+        b"x-rewrite-url",
+        b"x-scheme",
+        b"x-proxyuser-ip",
+        b"x-arr-log-id",
+        b"x-envoy-external-address",
+        b"x-envoy-internal",
+        b"x-azure-clientip",
+        b"x-azure-socketip",
+        b"x-appengine-user-ip",
+        b"x-sucuri-clientip",
         b"true-client-ip",
-        b"cf-connecting-ip",
+        b"proxy-client-ip",
+        b"wl-proxy-client-ip",
+        b"incap-client-ip",
+        b"fastly-client-ip",
         b"fly-client-ip",
+        b"do-connecting-ip",
+        b"cf-connecting-ip",
+        b"cf-connecting-ipv6",
+        b"cf-ray",
+        b"cf-visitor",
+        b"cdn-loop",
+        b"akamai-origin-hop",
     }
 )
+"""Headers that none but a proxy sends. So is every other that has this in its name:"""
+_FORWARDED: Final = b"forwarded"
+_ANY: Final = frozenset({"*", "*."})
 _HOW_TO_MAKE_A_KEY: Final = "Make a key (headwater keys create NAME), and send it with the request."
 
 
@@ -63,6 +81,8 @@ class Guard:
         """From now on these."""
         self._origins = settings.cors_origins
         self._hosts = tuple(host.lower() for host in settings.allowed_hosts)
+        # Any name may be one in a stranger's DNS, whose pages would be let in with it.
+        self._hosts_without_keys = tuple(host for host in self._hosts if host not in _ANY) or ("localhost",)
         self._proxies = tuple(ipaddress.ip_network(proxy, strict=False) for proxy in settings.trusted_proxies)
 
     async def caller(self, scope: AsgiScope, needs: tuple[Scope, ...] = ("chat",)) -> Caller:
@@ -165,7 +185,7 @@ class Guard:
 
     def _check_local(self, scope: AsgiScope, headers: Headers, host: str) -> None:
         # Of a plain `proxy_pass` nginx's only mark is HTTP/1.0, which hardly a client speaks any more.
-        if scope["http_version"] == "1.0" or not _FORWARDING.isdisjoint(headers):
+        if scope["http_version"] == "1.0" or _through_proxy(headers):
             message = "This server has no keys, and a proxy would open it to everybody."
             raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="proxy_without_keys")
         if not _is_here(scope):
@@ -173,7 +193,7 @@ class Guard:
             raise Refusal(f"{message} {_HOW_TO_MAKE_A_KEY}", status=403, code="not_local")
         if not _names_loopback(host):
             # A name in a stranger's DNS may be pointed at this machine; it would still be in `Host`.
-            self._check_host(host, self._hosts or ("localhost",))
+            self._check_host(host, self._hosts_without_keys)
 
     def _check_name(self, scope: AsgiScope, host: str) -> None:
         """With keys. Who is here may always use the names of loopback: no stranger's DNS can give those."""
@@ -190,6 +210,8 @@ class Guard:
     def _check_host(self, host: str, allowed: tuple[str, ...]) -> None:
         if allowed and not _matches(_name_of(host), allowed):
             message = "This server does not go by the name in `Host`. If it should, put that into server.allowed_hosts."
+            if "*" in self._hosts:
+                message = f"This server has no keys, and without them '*' is no name of it. {_HOW_TO_MAKE_A_KEY}"
             raise Refusal(message, status=421, code="host_not_allowed")
 
     def _check_origin(self, headers: Headers, host: str, allowed: tuple[str, ...] = ()) -> None:
@@ -262,6 +284,11 @@ def _cookie_in(headers: Headers) -> str | None:
         if name == COOKIE and value:
             return unquote(value)
     return None
+
+
+def _through_proxy(headers: Headers) -> bool:
+    # Joined: to look at each by itself takes twice as long (0.8 µs for the 17 headers of an SDK, against 1.6).
+    return not _PROXIES.isdisjoint(headers) or _FORWARDED in b"\n".join(headers)
 
 
 def _unauthorized(message: str, code: str) -> Refusal:
