@@ -97,6 +97,26 @@ def test_a_filter_is_asked_and_a_stream_that_breaks_breaks_nothing_else(
     assert "I/O operation on closed file" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_clients_name_moves_no_cursor(terminal: bool) -> None:
+    odd = "\x1b[2J\x9b1m\r\nfaked \x7f\u202e\ud800 größer 雪"
+    try:
+        raise ValueError(odd)
+    except ValueError as error:
+        told = (ValueError, error, error.__traceback__)
+    record = logging.LogRecord("headwater", logging.INFO, "", 0, "said %s", (odd,), told)
+    record.session_id = "\x1b[2J\x07雪"
+    text = formatter("text", terminal=terminal).format(record)
+    # But for the colours, which are ours.
+    plain = re.sub(r"\x1b\[\d*m", "", text)
+    first, *rest = plain.split("\n")
+    assert r"said \x1b[2J\x9b1m\r\nfaked \x7f\u202e\ud800 größer 雪" in first
+    assert r"session_id=\x1b[2J\x07雪" in first
+    assert rest[0] == "Traceback (most recent call last):"
+    assert all(line.isprintable() for line in plain.split("\n"))
+    assert rest[-1] == r"faked \x7f\u202e\ud800 größer 雪"
+
+
 @pytest.mark.parametrize(("format", "terminal"), [("text", False), ("auto", True), ("json", True), ("auto", False)])
 def test_a_traceback_has_no_values_of_variables(format: Any, terminal: bool) -> None:
     prompt = "my secret" + " prompt"

@@ -7,6 +7,7 @@ the standard library's logging, so that what libraries have to say comes in the 
 import asyncio
 import logging
 import time
+import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TextIO
@@ -154,10 +155,26 @@ def _text(*, colors: bool) -> logging.Formatter:
         lambda logger, method, line: _with_run(line),
         structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
     ]
-    # Not the one with the values of all variables: prompts are among them.
-    console = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
+    console = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=_traceback)
     meta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
-    return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=before, processors=[meta, console])
+    return structlog.stdlib.ProcessorFormatter(foreign_pre_chain=before, processors=[meta, _escaped, console])
+
+
+def _escaped(logger: Any, method: str, line: Any) -> Any:
+    return {name: _printable(value) for name, value in line.items()}
+
+
+def _traceback(into: TextIO, exc_info: Any) -> None:
+    # Not the one with the values of all variables: prompts are among them.
+    told = "".join(traceback.format_exception(*exc_info)).rstrip("\n")
+    into.write("\n" + "\n".join(_printable(line) for line in told.split("\n")))
+
+
+def _printable(value: Any) -> Any:
+    """Names come from clients: no line is to move a terminal's cursor, or to look like two."""
+    if not isinstance(value, str) or value.isprintable():
+        return value
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in value)
 
 
 def _with_run(line: dict[str, Any]) -> dict[str, Any]:
