@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headwater.config.secret import Secret
 from headwater.config.settings import KeySettings
-from headwater.events import Completed, Interrupted, Stopped, Usage
+from headwater.events import Completed, Failed, Incomplete, Interrupted, Outcome, Stopped, Usage
 from headwater.records import Run
 from headwater.server.metrics import OTHER, Metrics
 from tests.server.house import House, eventually, open_house
@@ -57,7 +57,7 @@ async def test_runs_are_counted_by_how_they_ended_and_timed(house: House) -> Non
     assert told.value("headwater_runs_total", outcome="failed", reason="refused") == 1
     chat = {"gen_ai_provider_name": "chat", "gen_ai_request_model": "chat/sim/tokens-5"}
     assert told.value("gen_ai_server_request_duration_seconds_count", error_type="", **chat) == 1
-    assert told.value("gen_ai_server_request_duration_seconds_count", error_type="failed_upstream_truncated") == 1
+    assert told.value("gen_ai_server_request_duration_seconds_count", error_type="upstream_truncated") == 1
     assert told.value("gen_ai_server_time_to_first_token_seconds_count", **chat) == 1
     assert told.value("gen_ai_server_time_per_output_token_seconds_count", **chat) == 1
     assert told.value("gen_ai_client_token_usage_sum", gen_ai_token_type="output", **chat) == 5
@@ -149,6 +149,27 @@ async def test_with_keys_it_takes_one_that_may() -> None:
         for key, status in (("", 401), ("a" * 20, 403), ("o" * 20, 200)):
             headers = {"authorization": f"Bearer {key}"} if key else {}
             assert (await house.http.get("/metrics", headers=headers)).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error"),
+    [
+        (Completed("stop"), ""),
+        (Incomplete("length"), ""),
+        (Stopped("user"), ""),
+        (Failed("upstream_error", "of its own words"), "upstream_error"),
+        (Interrupted("shutdown"), "shutdown"),
+    ],
+)
+def test_operations_and_errors_are_called_as_in_traces(outcome: Outcome, error: str) -> None:
+    counted = Metrics()
+    model = Run(id="run_1", owner="ann", model="m", created_at=0.0, started_at=0.0, ended_at=1.0, outcome=outcome)
+    counted.ended(model, None)
+    counted.ended(replace(model, agent="m"), None)
+    told = Told(counted.text().decode())
+    for operation in ("chat", "invoke_agent"):
+        named = {"gen_ai_operation_name": operation, "gen_ai_request_model": "m", "error_type": error}
+        assert told.value("gen_ai_server_request_duration_seconds_count", **named) == 1
 
 
 async def test_without_keys_only_this_machine_may_see_it(house: House) -> None:

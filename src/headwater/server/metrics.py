@@ -18,9 +18,10 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 import headwater
-from headwater.events import Completed, Incomplete, Outcome
+from headwater.events import Outcome
 from headwater.records import Run
 from headwater.runs.observing import told
+from headwater.server.semantics import error_type, operation
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"
@@ -112,7 +113,7 @@ class Metrics:
         )
         self._duration = Histogram(
             "gen_ai_server_request_duration_seconds",
-            "From the start of a run to its end; error_type is empty for an answer.",
+            "From the start of a run to its end; error_type is empty for an answer and for a stop.",
             (*_ABOUT, "error_type"),
             buckets=_DURATION_S,
             registry=registry,
@@ -125,7 +126,7 @@ class Metrics:
             registry=registry,
         )
         self._ours(registry)
-        self._series: dict[tuple[str, str, str | None, type[Outcome], str], _Series] = {}
+        self._series: dict[tuple[str, bool, str, str | None, type[Outcome], str], _Series] = {}
         self._models: set[str] = set()
         self._pending: set[_Series] = set()
         """What of them is not handed on yet."""
@@ -177,7 +178,7 @@ class Metrics:
             # It never began.
             self._runs_of(run).inc()
             return
-        alike = (run.route, run.model, run.answered_by, type(run.outcome), run.outcome.reason)
+        alike = (run.route, run.agent is None, run.model, run.answered_by, type(run.outcome), run.outcome.reason)
         series = self._series.get(alike)
         if series is None:
             if len(self._series) >= _MOST_SERIES:
@@ -225,8 +226,8 @@ class Metrics:
     def _of(self, run: Run) -> _Series:
         assert run.outcome is not None
         provider, model = (run.answered_by or "").partition("/")[0], self._bounded(run.model)
-        error = "" if isinstance(run.outcome, Completed | Incomplete) else "_".join(told(run.outcome))
-        about = ("chat", provider, model)
+        error = error_type(run.outcome) or ""
+        about = (operation(run), provider, model)
         return _Series(
             self._runs_of(run),
             _Observed(self._duration.labels(*about, error)),

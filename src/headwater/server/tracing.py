@@ -27,7 +27,6 @@ from headwater.events import (
     AttemptStarted,
     Completed,
     Event,
-    Failed,
     Incomplete,
     Interrupted,
     Outcome,
@@ -39,6 +38,7 @@ from headwater.events import (
 from headwater.records import Run
 from headwater.runs.habits import MakeSource
 from headwater.runs.observing import told
+from headwater.server.semantics import error_type, operation
 from headwater.source import Ended, Sink, Source, Straight, Suspended
 
 _FLUSH_MS: Final = 5000
@@ -89,12 +89,12 @@ class Caused:
 
 
 def _name(run: Run) -> str:
-    return f"chat {run.model}" if run.agent is None else f"invoke_agent {run.agent}"
+    return f"{operation(run)} {run.agent or run.model}"
 
 
 def _asked(run: Run) -> dict[str, str]:
     asked = {
-        "gen_ai.operation.name": "chat" if run.agent is None else "invoke_agent",
+        "gen_ai.operation.name": operation(run),
         "gen_ai.request.model": run.model,
         "gen_ai.conversation.id": run.session_id,
         "headwater.run.id": run.id,
@@ -135,16 +135,14 @@ class _Traced:
         if usage.source == "provider":
             span.set_attribute("gen_ai.usage.input_tokens", usage.input_tokens or 0)
             span.set_attribute("gen_ai.usage.output_tokens", usage.output_tokens or 0)
-        match outcome:
-            case Failed() | Interrupted():
-                span.set_attribute("error.type", told(outcome)[1])
-                span.set_status(StatusCode.ERROR, told(outcome)[1])
-            case Completed() | Incomplete():
-                span.set_attribute("gen_ai.response.finish_reasons", (outcome.reason,))
-            case Stopped() | None:
-                pass
-        if outcome is not None:
-            span.set_attribute("headwater.outcome", told(outcome)[0])
+        if outcome is None:
+            return
+        span.set_attribute("headwater.outcome", told(outcome)[0])
+        if (error := error_type(outcome)) is not None:
+            span.set_attribute("error.type", error)
+            span.set_status(StatusCode.ERROR, error)
+        elif isinstance(outcome, Completed | Incomplete):
+            span.set_attribute("gen_ai.response.finish_reasons", (outcome.reason,))
 
 
 class _Watching:
