@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import apsw
 import httpx2
 import openai
 import pytest
@@ -92,6 +93,13 @@ async def post(
 async def get(served: Served, path: str) -> httpx2.Response:
     async with httpx2.AsyncClient(timeout=SAFETY_S) as client:
         return await client.get(f"{served.url}{path}")
+
+
+async def draining(served: Served) -> None:
+    """Until it takes nothing new any more."""
+    async with asyncio.timeout(SAFETY_S):
+        while (await post(served, "/v1/chat/completions", **asking("chat", "demo/echo"))).status_code != 503:
+            await asyncio.sleep(0.01)
 
 
 async def stream(served: Served, model: str, **more: Any) -> Line:
@@ -196,13 +204,41 @@ async def test_a_second_sigterm_ends_it_at_once(tmp_path: Path) -> None:
             line = await stream(served, "up/sim/tokens-9,stall-after-2")
             await line.until(b"t1 ")
             served.signal(signal.SIGTERM)
-            async with asyncio.timeout(SAFETY_S):
-                while (await get(served, "/readyz")).status_code == 200:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+            await draining(served)
             served.signal(signal.SIGTERM)
             assert b"run_interrupted" in await line.until(b"0\r\n\r\n")
             await line.leave()
             await ended_well(served)
+
+
+@pytest.mark.parametrize(
+    ("signals", "said"),
+    [(1, "the store failed while it was being closed"), (2, "ended before the store had taken all")],
+)
+async def test_an_end_without_a_store_says_what_is_missing(tmp_path: Path, signals: int, said: str) -> None:
+    async with Simulator() as simulator:
+        drain_s = 0.1 if signals == 1 else 3600
+        async with serve(tmp_path, f"[server]\ndrain_s = {drain_s}\n{upstream(simulator)}") as served:
+            line = await stream(served, "up/sim/tokens-9,stall-after-2", session_id="s")
+            await line.until(b"t1 ")
+            # As a program does that has opened the file, and forgotten it.
+            other = apsw.Connection(str(tmp_path / "h.db"))
+            other.execute("begin immediate")
+            served.signal(signal.SIGTERM)
+            if signals == 2:
+                await draining(served)
+                served.signal(signal.SIGTERM)
+            code, err = await served.end()
+            other.close()
+            await line.leave()
+        assert code == 1
+        told = [json.loads(line) for line in err.splitlines()]
+        assert said in told[-1]["event"]
+        assert "interrupted by the next start" in told[-1]["event"]
+        async with serve(tmp_path, upstream(simulator)) as served:
+            items = (await get(served, "/api/sessions/s/messages")).json()["items"]
+            assert [item["content"] for item in items[:2]] == ["Hi", "t0 t1 "]
+            assert items[2]["code"] == "interrupted"
 
 
 async def test_a_client_that_does_not_read_holds_up_nobodys_end(tmp_path: Path) -> None:

@@ -131,9 +131,11 @@ async def _run(
     loaded: "Loaded", listener: "socket.socket", reload: "Callable[[], Settings | None]", seat: "Seat | None"
 ) -> None:
     import asyncio
+    import logging
 
     from headwater.cli import banner
-    from headwater.server.process import Process
+    from headwater.errors import StoreError
+    from headwater.server.process import WHAT_IS_MISSING, Process
     from headwater.server.services import Services
 
     url, settings = _url(listener), loaded.settings
@@ -150,6 +152,11 @@ async def _run(
         try:
             # It closes what it is given.
             again = await process.run(listener.dup())
+        except StoreError as error:
+            logging.getLogger("headwater.server").error(
+                "the store failed while it was being closed: %s. What is missing: %s", error.message, WHAT_IS_MISSING
+            )
+            raise typer.Exit(1) from None
         finally:
             if telling is not None:
                 telling.cancel()

@@ -1,16 +1,18 @@
 """A server process from its start to its end, as signals want it.
 
-SIGTERM and SIGINT: nothing new is begun, what runs may go on for `drain_s`, and then ends as interrupted. A second one
-ends it at once. SIGHUP: the configuration is read again. uvicorn keeps the connections; the signals are ours, since
-it would wait for open streams before it told anybody.
+SIGTERM and SIGINT: nothing new is begun, what runs may go on for `drain_s`, and then ends as interrupted. A second
+one ends it at once, and whoever holds that up is not waited for. SIGHUP: the configuration is read again. uvicorn
+keeps the connections; the signals are ours, since it would wait for open streams before it told anybody.
 """
 
 import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -33,8 +35,15 @@ _TICKS: Final = 10
 """Of uvicorn's clock, which has ten a second: between two looks at connections."""
 _LAST_WORDS_S: Final = 1.0
 """For so long connections may go on when all runs have ended: what is not read by then is not waited for."""
+_HURRY_S: Final = 2.0
+"""After a second signal: more than last words take, and less than a store that can't be used is tried for."""
 _REPORT_S: Final = 1.0
 """How often the parent is told that this process lives."""
+WHAT_IS_MISSING: Final = (
+    "runs that were going on are ended as interrupted by the next start, with what was kept of them; "
+    "of the unrecorded ones that ended last, the list of runs may have none"
+)
+"""After an end at which the store could not be used."""
 
 
 class Server(uvicorn.Server):
@@ -122,10 +131,15 @@ class Process:
         self._front = Front(services)
         self._server = server_for(services, self._front)
         self._hurry = asyncio.Event()
+        self._giving_up = threading.Timer(_HURRY_S, _give_up)
+        self._giving_up.daemon = True
         self._ending: asyncio.Task[None] | None = None
 
     async def run(self, listener: socket.socket) -> bool:
-        """Until a signal ends it. True: it was declared dead by another worker, and all is to be opened anew."""
+        """Until a signal ends it. True: it was declared dead by another worker, and all is to be opened anew.
+
+        Raises `StoreError` if not all could be kept in the end.
+        """
         self._listen_to_signals()
         tasks = [asyncio.create_task(self._give_up_when_fenced(), name="process: fence")]
         if self._seat is not None:
@@ -136,9 +150,12 @@ class Process:
         gc.freeze()
         gc.set_threshold(50_000, 20, 100)
         try:
-            await self._server.serve([listener])
+            try:
+                await self._server.serve([listener])
+            finally:
+                await self._services.close()
         finally:
-            await self._services.close()
+            self._giving_up.cancel()
             for task in tasks:
                 task.cancel()
         return self._services.runs.fenced.is_set() and self._ending is None
@@ -173,8 +190,9 @@ class Process:
     def _on_end(self) -> None:
         if self._ending is None:
             self._ending = asyncio.create_task(self._end(), name="process: end")
-        else:
+        elif not self._hurry.is_set():
             self._hurry.set()
+            self._giving_up.start()
 
     async def _end(self) -> None:
         services = self._services
@@ -199,3 +217,12 @@ class Process:
             _log.warning("[store] has changed: that takes a restart")
         self._services.reload(settings)
         self._front.reload()
+
+
+def _give_up() -> None:
+    """On a thread: the loop itself may be held up, by a file that another program has locked.
+
+    All that was shown is kept, and the next start finds the rest, as if this process had been killed.
+    """
+    _log.error("ended before the store had taken all: %s", WHAT_IS_MISSING)
+    os._exit(1)

@@ -108,6 +108,7 @@ class Services:
         self.runs.drain()
 
     async def close(self, drain_s: float = 0.0) -> None:
+        """Raises `StoreError` if not all could be kept; the rest is closed all the same."""
         self.accepting = False
         await self.runs.close(drain_s)
         self._observer.tell()
@@ -115,9 +116,11 @@ class Services:
         await asyncio.gather(*self._retiring)
         await self.agents.close()
         await self.upstreams.close()
-        await self.store.close()
-        if self.tracing is not None:
-            await self.tracing.close()
+        try:
+            await self.store.close()
+        finally:
+            if self.tracing is not None:
+                await self.tracing.close()
 
     def reload(self, settings: Settings) -> None:
         """From now on these. What is under way goes on as it was begun; the store stays the one that was opened."""
