@@ -4,11 +4,12 @@ import asyncio
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import threading
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +30,14 @@ class Served:
     def __init__(self, process: subprocess.Popen[str], url: str) -> None:
         self.process = process
         self.url = url
-        self._said: list[str] = []
+        self.said: list[str] = []
         # A pipe that nobody reads holds up who writes to it, once it is full.
         self._reading = threading.Thread(target=self._read, daemon=True)
         self._reading.start()
 
     def _read(self) -> None:
         assert self.process.stderr is not None
-        self._said.extend(self.process.stderr)
+        self.said.extend(self.process.stderr)
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
@@ -45,7 +46,7 @@ class Served:
         """Its exit code, and what it wrote to stderr."""
         code = await asyncio.to_thread(self.process.wait, SAFETY_S)
         await asyncio.to_thread(self._reading.join)
-        return code, "".join(self._said)
+        return code, "".join(self.said)
 
 
 @asynccontextmanager
@@ -98,7 +99,7 @@ async def get(served: Served, path: str) -> httpx2.Response:
 async def draining(served: Served) -> None:
     """Until it takes nothing new any more."""
     async with asyncio.timeout(SAFETY_S):
-        while (await post(served, "/v1/chat/completions", **asking("chat", "demo/echo"))).status_code != 503:
+        while (await post(served, "/v1/chat/completions", **asking("chat", "demo/echo"))).status_code != 503:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
@@ -337,6 +338,44 @@ async def test_nobody_else_can_open_its_file(tmp_path: Path) -> None:
         assert code == 1
         assert served.url in err
         assert "Traceback" not in err
+
+
+@contextmanager
+def few_descriptors(number: int) -> Iterator[None]:
+    """For whoever is begun meanwhile."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux tells of the limits of another process")
+async def test_as_many_connections_are_taken_as_the_system_allows(tmp_path: Path) -> None:
+    with few_descriptors(512):
+        async with serve(tmp_path) as served:
+            soft, hard = resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE)
+    assert soft == min(hard, 1 << 20) > 512
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux sets the limits of another process")
+async def test_that_nobody_can_come_any_more_is_told_and_passes(tmp_path: Path) -> None:
+    async with serve(tmp_path) as served:
+        pid = served.process.pid
+        soft, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(os.listdir(f"/proc/{pid}/fd")) + 8, hard))
+        silent = [await Line.open(served.url) for _ in range(16)]
+        await eventually(lambda: any("descriptors are in use" in line for line in served.said))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (soft, hard))
+        for line in silent:
+            await line.leave()
+        assert (await get(served, "/healthz")).status_code == 200
+        served.signal(signal.SIGTERM)
+        code, err = await served.end()
+        assert code == 0
+        [told] = [json.loads(line)["event"] for line in err.splitlines()]
+        assert "LimitNOFILE" in told
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="there is no /proc here")

@@ -31,7 +31,7 @@ def serve(
 ) -> None:
     """Serve until interrupted."""
     from headwater.config.load import Flag
-    from headwater.server import logs
+    from headwater.server import descriptors, logs
 
     flags = [
         Flag("--host", ("server", "host"), host),
@@ -44,6 +44,7 @@ def serve(
     _check_traces(loaded.settings)
     server = loaded.settings.server
     logs.configure(server.log_level, server.log_format, sys.stderr)
+    descriptors.allow_many()
     listeners = _bind(server.host.strip("[]"), server.port, server.workers)
     reload = _reloader(file, flags)
     several = server.workers > 1

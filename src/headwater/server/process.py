@@ -23,6 +23,7 @@ from headwater.config.settings import Settings
 from headwater.server.app import build_app
 from headwater.server.callers import Keyring
 from headwater.server.cors import Cors
+from headwater.server.descriptors import Shortage
 from headwater.server.direct import DirectProtocol
 from headwater.server.guard import Guard
 from headwater.server.native.api import Native
@@ -52,6 +53,7 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, services: Services) -> None:
         super().__init__(config)
         self._services = services
+        self._shortage = Shortage()
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS == 0:
@@ -60,6 +62,7 @@ class Server(uvicorn.Server):
                 if isinstance(connection, DirectProtocol):
                     connection.tick(now_s, limit_s)
             self._services.metrics.going_on(self._services.runs.running())
+            self._shortage.look(now_s)
         return await super().on_tick(counter)
 
     @contextlib.contextmanager
