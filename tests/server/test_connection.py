@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from headwater.dialects.base import Whole
-from headwater.server.direct import HEAD_BYTES, MOST_WAITING, DirectProtocol, Outlet
+from headwater.server.direct import HEAD_BYTES, MOST_WAITING, UNHEARD_BYTES, DirectProtocol, Outlet
 from headwater.server.http import headers_in, read_body, send_whole
 from tests.server.house import Line, eventually
 
@@ -166,6 +166,14 @@ async def test_what_can_not_be_taken_is_answered_once_and_closed(said: bytes, st
         answer = await line.until(b"\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 " + status)
         assert b"connection: close" in answer
+
+
+async def test_who_goes_on_and_on_all_the_same_is_cut() -> None:
+    async with bare() as (app, _, line):
+        line.ask("/hold", b"")
+        await eventually(lambda: bool(app.outlets))
+        line.writer.write(b"what?\r\n\r\n" + b"x" * (UNHEARD_BYTES + HEAD_BYTES))
+        await eventually(lambda: app.outlets[0].gone)
 
 
 async def test_two_that_can_not_be_told_apart_are_cut() -> None:

@@ -27,6 +27,8 @@ OUTLET: Final = "headwater.outlet"
 HEAD_BYTES: Final = 128 * 1024
 """Of a request, and of what else may come that is no body. Far more than the guard lets pass, which has a better answer
 to it."""
+UNHEARD_BYTES: Final = 2 * 1024 * 1024
+"""Whoever goes on for so long after that is cut, whatever they wait for."""
 MOST_WAITING: Final = 32
 """Requests of a connection, behind the one that is being answered."""
 HELD_BYTES: Final = 64 * 1024
@@ -202,9 +204,11 @@ class DirectProtocol(HttpToolsProtocol):
         self._asking_since_s = self.loop.time()
 
     def data_received(self, data: bytes) -> None:
-        if self._deaf:
-            return
         self._mute_bytes += len(data)
+        if self._deaf:
+            if self._mute_bytes > UNHEARD_BYTES:
+                self.transport.abort()
+            return
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
