@@ -1,6 +1,7 @@
 """One connection, byte by byte: whatever comes on it, each request is one, and gets its own answer or none."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
@@ -35,6 +36,9 @@ class Bare:
         self.seen.append((scope["path"], WHOSE.get()))
         if scope["path"] == "/deaf":
             await asyncio.Event().wait()
+        if scope["path"] == "/early":
+            await send_whole(send, Whole(200, b"early"))
+            return
         body = await read_body(headers_in(scope), receive, 10**9)
         self.headers.append(dict(scope["headers"]))
         await send_whole(send, Whole(200, b"task:" + body))
@@ -166,6 +170,24 @@ async def test_what_can_not_be_taken_is_answered_once_and_closed(said: bytes, st
         answer = await line.until(b"\r\n\r\n")
         assert answer.startswith(b"HTTP/1.1 " + status)
         assert b"connection: close" in answer
+
+
+async def test_who_was_answered_before_their_body_is_told_nothing_more() -> None:
+    async with bare() as (_, state, line):
+        line.writer.write(CHUNKED % b"/early" + b"0\r\n")
+        assert (await line.answer()).endswith(b"early")
+        line.writer.write(b"x: " + b"a" * (HEAD_BYTES + 300_000))
+        await eventually(lambda: not state.connections)
+        with contextlib.suppress(ConnectionError):
+            assert await line.rest() == b""
+
+
+async def test_nonsense_behind_a_body_that_came_late_is_told_so() -> None:
+    async with bare() as (_, _, line):
+        line.writer.write(CHUNKED % b"/early")
+        assert (await line.answer()).endswith(b"early")
+        line.writer.write(b"2\r\nhi\r\n0\r\n\r\nwhat?\r\n\r\n")
+        assert (await line.rest()).startswith(b"HTTP/1.1 400")
 
 
 async def test_who_goes_on_and_on_all_the_same_is_cut() -> None:

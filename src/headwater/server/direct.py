@@ -227,9 +227,10 @@ class DirectProtocol(HttpToolsProtocol):
         """No more is heard. What was asked before is answered before the connection ends: no word of ours comes in
         between; `answer` is for who has asked nothing else."""
         self._deaf, self._asking_since_s = True, math.inf
-        if self._open and not self.cycle.more_body:
+        in_a_body = bool(self.cycle) and self.cycle.more_body
+        if self._open and not in_a_body:
             self.cycle.keep_alive = False
-        elif len(self._open) > 1 or (self._open and self.cycle.response_started):
+        elif in_a_body and (len(self._open) != 1 or self.cycle.response_started):
             self.transport.abort()
         else:
             self.transport.write(answer)
@@ -270,6 +271,8 @@ class DirectProtocol(HttpToolsProtocol):
             return
         self._asking_since_s = math.inf
         super().on_message_complete()
+        # Also of one that was answered before: that is how it is known whose bytes come next.
+        self.cycle.more_body = False
 
     def on_headers_complete(self) -> None:
         if self._would_leave():
