@@ -1,16 +1,17 @@
 """Responses that are kept: retrieved, followed again, cancelled, deleted, gone on from."""
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
 import openai
 import pytest
+from openai.types.responses import ResponseInputParam
 
 from headwater.conversation import Request, Text, User
-from headwater.events import Completed
+from headwater.events import Completed, DialectName
 from headwater.records import Run
 from headwater.store.results import Start
-from tests.server.house import PATHS, House, asking, frames
+from tests.server.house import DIALECTS, PATHS, House, asking, frames
 
 pytestmark = pytest.mark.anyio
 
@@ -175,6 +176,71 @@ async def test_a_response_goes_on_from_a_previous_one(house: House, store: bool)
     assert second.previous_response_id == first.id
     told = [(message["role"], message["content"]) for message in house.simulator.requests[1].body["messages"]]
     assert told[-3:] == [("user", "one"), ("assistant", "one"), ("user", "two")]
+
+
+def told(house: House, dialect: DialectName) -> list[tuple[str, str]]:
+    """What the last upstream was asked: who says what, with the system prompt first where it has a field of its own."""
+    body = house.simulator.requests[-1].body
+    match dialect:
+        case "chat":
+            return [(message["role"], message["content"]) for message in body["messages"]]
+        case "responses":
+            first = [("system", body["instructions"])] if "instructions" in body else []
+            return [*first, *((item["role"], item["content"]) for item in body["input"])]
+        case "messages":
+            system = [("system", block["text"]) for block in body.get("system", ())]
+            return [*system, *((turn["role"], turn["content"][0]["text"]) for turn in body["messages"])]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("role", ["developer", "system"])
+async def test_what_a_developer_said_in_the_input_is_part_of_the_history(
+    house: House, dialect: DialectName, role: Literal["developer", "system"]
+) -> None:
+    """Only `instructions` are for the response that they came with."""
+    model = f"{dialect}/sim/echo"
+    first = await house.openai.responses.create(
+        model=model,
+        input=[{"role": role, "content": "ALWAYS FRENCH"}, {"role": "user", "content": "one"}],
+        instructions="Be brief.",
+    )
+    said = [("system", "ALWAYS FRENCH"), ("user", "one"), ("assistant", "one"), ("user", "two")]
+    second = await house.openai.responses.create(model=model, input="two", previous_response_id=first.id)
+    assert told(house, dialect) == said
+    await house.openai.responses.create(model=model, input="three", previous_response_id=second.id)
+    assert told(house, dialect) == [*said, ("assistant", "two"), ("user", "three")]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("store", [True, False])
+async def test_new_instructions_come_first_and_take_the_place_of_the_old_ones(
+    house: House, dialect: DialectName, store: bool
+) -> None:
+    model = f"{dialect}/sim/echo"
+    french: ResponseInputParam = [{"role": "developer", "content": "ALWAYS FRENCH"}, {"role": "user", "content": "one"}]
+    first = await house.openai.responses.create(model=model, input=french, instructions="Be brief.")
+    await house.openai.responses.create(
+        model=model, input="two", instructions="Be long.", previous_response_id=first.id, store=store
+    )
+    system = [("system", "Be long."), ("system", "ALWAYS FRENCH")]
+    assert told(house, dialect) == [*system, ("user", "one"), ("assistant", "one"), ("user", "two")]
+
+
+async def test_what_a_developer_says_in_the_midst_keeps_its_place_where_there_is_one(house: House) -> None:
+    first = await house.openai.responses.create(model="chat/sim/echo", input="one")
+    french: ResponseInputParam = [{"role": "developer", "content": "NOW FRENCH"}, {"role": "user", "content": "two"}]
+    for dialect in DIALECTS:
+        answer = await house.openai.responses.create(
+            model=f"{dialect}/sim/echo", input=french, previous_response_id=first.id
+        )
+        before, after = [("user", "one"), ("assistant", "one")], [("user", "two")]
+        system = [("system", "NOW FRENCH")]
+        if dialect == "messages":
+            # It has but one place for it; and says so.
+            assert told(house, dialect) == [*system, *before, *after]
+            assert "loses its place" in answer.model_dump_json()
+        else:
+            assert told(house, dialect) == [*before, *system, *after]
 
 
 async def test_only_an_answer_can_be_gone_on_from(house: House) -> None:

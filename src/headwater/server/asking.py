@@ -13,7 +13,7 @@ from headwater.dialects.base import Head
 from headwater.errors import CallerError
 from headwater.events import Completed, DialectName, Incomplete
 from headwater.lifecycle import RunState
-from headwater.records import Run
+from headwater.records import Run, RunBody
 from headwater.runs.habits import MakeSource
 from headwater.runs.live import LiveRun
 from headwater.server.callers import Caller
@@ -111,7 +111,8 @@ def _head(run: Run, ask: Ask) -> Head:
 
 def _asking(services: Services, ask: Ask, model: Model) -> MakeSource:
     """What the run will ask is at hand, and so is who answers: no store need be read for it."""
-    return services.traced(partial(services.answers.asking, request=ask.request, model=model))
+    body = RunBody(ask.request, echo=ask.echo)
+    return services.traced(partial(services.answers.asking, body=body, model=model))
 
 
 def is_recorded(ask: Ask) -> bool:
