@@ -132,10 +132,16 @@ async def test_a_run_without_a_session_follows_another() -> None:
         assert await talk.runs.wait(OWNER, second) == Completed("stop")
         brief = ("system", "Be brief.")
         assert talk.asked(1) == [brief, ("user", "Hello"), ("assistant", "Hi!"), ("user", "How are you?")]
+
+
+async def test_a_run_that_follows_what_was_deleted_just_now_asks_nobody_and_says_why() -> None:
+    """In the words of its client, who knows no runs."""
+    async with chat() as talk:
         orphan = await talk.start(Start(run=talk.run(None, previous_run_id="run_gone"), request=said("Hello?")))
         outcome = await talk.runs.wait(OWNER, orphan)
-        assert isinstance(outcome, Failed)
-        assert outcome.status == 404
+        message = "'resp_gone', which this response follows, was deleted just now. No model was asked."
+        assert outcome == Failed("refused", message, 400)
+        assert talk.simulator.requests == []
 
 
 async def test_a_call_that_was_cut_off_is_not_told_to_the_run_that_follows() -> None:

@@ -258,6 +258,25 @@ async def test_only_an_answer_can_be_gone_on_from(house: House) -> None:
     await house.openai.responses.cancel(running.id)
 
 
+@pytest.mark.parametrize("more", [{}, {"background": True}, {"stream": True}, {"store": False}])
+async def test_a_history_of_which_something_was_deleted_is_not_gone_on_from(house: House, more: dict[str, Any]) -> None:
+    """Before anything is begun: a model that was told the rest of it would answer to something else."""
+    first = await house.openai.responses.create(model="chat/sim/echo", input="one")
+    second = await house.openai.responses.create(model="chat/sim/echo", input="two", previous_response_id=first.id)
+    third = await house.openai.responses.create(model="chat/sim/echo", input="three", previous_response_id=second.id)
+    await house.openai.responses.delete(first.id)
+    kept = await house.services.store.runs("local")
+    for last in (second, third):
+        answer = await house.post("responses", "chat/sim/echo", previous_response_id=last.id, **more)
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"]) == (400, "previous_response_not_found")
+        assert (error["type"], error["param"]) == ("invalid_request_error", "previous_response_id")
+        assert last.id in error["message"]
+        assert first.id in error["message"]
+    assert await house.services.store.runs("local") == kept
+    assert len(house.simulator.requests) == 3
+
+
 @pytest.mark.parametrize("session_id", [None, "s"])
 async def test_it_outlives_its_log(house: House, session_id: str | None) -> None:
     more: dict[str, Any] = {} if session_id is None else {"session_id": session_id}

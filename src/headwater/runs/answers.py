@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from headwater.agent.agents import Agents
 from headwater.conversation import Assistant, Message, Request, ToolCall, ToolOutput
+from headwater.dialects.responses.resource import response_id
 from headwater.errors import CallerError
 from headwater.events import Completed, Notice
 from headwater.records import Run, RunBody
@@ -77,7 +78,9 @@ class Answers:
             found = await self._store.run(run.owner, previous)
             body = await self._store.body(run.owner, previous)
             if found is None or body is None:
-                raise CallerError(f"{previous}, which this follows, was deleted.", status=404, code="not_found")
+                # It was there when this run was asked for.
+                what = f"'{response_id(previous)}', which this response follows, was deleted just now."
+                raise CallerError(f"{what} No model was asked.", code="previous_response_not_found")
             _, said = _parted(body)
             answered = body.output if isinstance(found.outcome, Completed) else _without_dropped(body.output)
             earlier = [*said, *answered, *earlier]

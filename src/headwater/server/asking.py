@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from headwater.conversation import Ask
 from headwater.dialects.base import Head
+from headwater.dialects.responses.resource import response_id
 from headwater.errors import CallerError
 from headwater.events import Completed, DialectName, Incomplete
 from headwater.lifecycle import RunState
@@ -163,20 +164,33 @@ async def _start(services: Services, run: Run, ask: Ask, model: Model | None) ->
             raise AssertionError(unexpected)
 
 
-async def _previous(services: Services, caller: Caller, response_id: str) -> str:
+async def _previous(services: Services, caller: Caller, named: str) -> str:
     """The run whose history comes first."""
-    stored = await find_response(services, caller, response_id)
+    stored = await find_response(services, caller, named)
     if stored is None:
-        raise _bad_previous("previous_response_not_found", f"There is no response '{response_id}' to follow.")
+        raise _bad_previous("previous_response_not_found", f"There is no response '{named}' to follow.")
     run = stored.run
     if run.session_id is not None:
-        message = f"'{response_id}' belongs to the session '{run.session_id}': go on there with 'session_id'."
+        message = f"'{named}' belongs to the session '{run.session_id}': go on there with 'session_id'."
         raise _bad_previous("invalid_value", message)
     if not isinstance(run.outcome, Completed | Incomplete):
         why = "it is still going on" if run.outcome is None else "it did not succeed"
-        message = f"'{response_id}' has no answer that could be followed: {why}."
+        message = f"'{named}' has no answer that could be followed: {why}."
         raise _bad_previous("invalid_value", message)
+    await _check_history(services, run)
     return run.id
+
+
+async def _check_history(services: Services, run: Run) -> None:
+    """All of it is there: a run that found out for itself would have been begun for nothing."""
+    earlier = run.previous_run_id
+    while earlier is not None:
+        found = await services.store.run(run.owner, earlier)
+        if found is None:
+            gone, last = response_id(earlier), response_id(run.id)
+            message = f"'{gone}', which is part of the history of '{last}', was deleted: there is no going on from it."
+            raise _bad_previous("previous_response_not_found", message)
+        earlier = found.previous_run_id
 
 
 def _bad_previous(code: str, message: str) -> CallerError:

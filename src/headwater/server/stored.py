@@ -1,7 +1,6 @@
 """Responses that are found again by their id: the object, as far as it has come."""
 
 from collections.abc import AsyncIterator
-from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -10,6 +9,7 @@ from headwater.conversation import Assistant
 from headwater.dialects import responses
 from headwater.dialects.base import Encoder, Head
 from headwater.dialects.responses.encode import ResponsesEncoder, events_of
+from headwater.dialects.responses.resource import PREFIX
 from headwater.events import Event, RunEnded, UsageReported, decode_entry
 from headwater.records import Run, RunBody, can_name
 from headwater.server.callers import Caller
@@ -17,9 +17,6 @@ from headwater.server.encoding import Remarks, joined
 from headwater.server.inner import Inner, outer_turns
 from headwater.server.services import Services
 from headwater.store.base import Store
-
-_PREFIX: Final = "resp_"
-"""Where runs have `run_`."""
 
 
 class Stored(Struct, frozen=True):
@@ -40,9 +37,9 @@ class Stored(Struct, frozen=True):
 
 async def find_response(services: Services, caller: Caller, response_id: str) -> Stored | None:
     """Only one that was to be kept for that, and is this caller's."""
-    if not response_id.startswith(_PREFIX) or not can_name(response_id):
+    if not response_id.startswith(PREFIX) or not can_name(response_id):
         return None
-    run_id = f"run_{response_id.removeprefix(_PREFIX)}"
+    run_id = f"run_{response_id.removeprefix(PREFIX)}"
     run = await services.store.run(caller.owner, run_id)
     body = await services.store.body(caller.owner, run_id)
     if run is None or body is None or run.route != "responses" or not run.recorded:
