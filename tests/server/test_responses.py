@@ -3,13 +3,18 @@
 import asyncio
 from typing import Any, Literal
 
+import msgspec
 import openai
 import pytest
 from openai.types.responses import ResponseInputParam
 
 from headwater.conversation import Request, Text, User
+from headwater.errors import CallerError
 from headwater.events import Completed, DialectName
 from headwater.records import Run
+from headwater.server.callers import LOCAL
+from headwater.server.responses_routes import ResponsesRoutes
+from headwater.server.stored import find_response, response_object
 from headwater.store.results import Start
 from tests.server.house import DIALECTS, PATHS, House, asking, frames
 
@@ -154,6 +159,45 @@ async def test_what_was_deleted_is_gone(house: House) -> None:
     assert (await house.http.delete(f"{STORED}/{answer.id}")).status_code == 404
     with pytest.raises(openai.NotFoundError):
         await house.openai.responses.retrieve(answer.id)
+
+
+async def sent_nothing(message: Any) -> None:
+    raise AssertionError(message)
+
+
+@pytest.mark.parametrize("session_id", [None, "s"])
+@pytest.mark.parametrize(
+    ("query", "log_dropped"), [(b"", False), (b"", True), (b"stream=true&starting_after=1", False)]
+)
+async def test_what_is_deleted_while_it_is_looked_up_is_not_found(
+    house: House, session_id: str | None, query: bytes, log_dropped: bool
+) -> None:
+    """It had been there: with nothing to read it would look as if it went on."""
+    services = house.services
+    more: dict[str, Any] = {} if session_id is None else {"session_id": session_id}
+    response_id = (await house.post("responses", "demo/echo", background=True, **more)).json()["id"]
+    await services.runs.wait("local", response_id.replace("resp_", "run_"))
+    if log_dropped:
+        await services.store.tidy(-1.0)
+    stored = await find_response(services, LOCAL, response_id)
+    assert stored is not None
+    if session_id is None:
+        await services.store.delete_run("local", stored.run.id)
+    else:
+        await services.store.delete_session("local", session_id)
+    scope = {"path_params": {"response_id": response_id}, "query_string": query}
+    with pytest.raises(CallerError, match=response_id) as refused:
+        await ResponsesRoutes(services).retrieve(scope, LOCAL, stored, sent_nothing)
+    assert (refused.value.status, refused.value.code) == (404, "not_found")
+
+
+async def test_a_log_that_is_dropped_while_it_is_looked_up_is_not_an_answer_that_goes_on(house: House) -> None:
+    answer = await house.openai.responses.create(model="demo/echo", input="Hi")
+    stored = await find_response(house.services, LOCAL, answer.id)
+    assert stored is not None
+    await house.services.store.tidy(-1.0)
+    shown = msgspec.json.decode(await response_object(house.services.store, stored))
+    assert (shown["status"], shown["output"]) == ("completed", answer.to_dict()["output"])
 
 
 async def test_what_goes_on_or_belongs_to_a_session_is_not_deleted(house: House) -> None:
