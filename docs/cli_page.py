@@ -35,6 +35,13 @@ server holds is never opened. Where the server wants a key: `--key`, or `HEADWAT
 A run that a command has started goes on when its terminal is lost or the command is told to end (SIGTERM), and is found by `headwater attach
 last`; one of a server of the command's own ends with it.
 
+## Which model
+
+The one of `-m`; else the conversation's; else `server.default_model`, or the only one there is. Where no upstream is configured at all,
+`demo/story` answers. It never does so in the place of an upstream that is away: `headwater chat` says which one gave no list of its models, and ends with 1.
+Of a server that lists demo models only it can't be known why, so that a demo answers is said on stderr; and in a script, if the server was
+named, none does: give `-m demo/story`. `headwater models` says on stderr which upstreams gave no list.
+
 ## At a terminal
 
 The answer is Markdown, printed once, block by block: what has scrolled by is never touched again, and only the block that is being written

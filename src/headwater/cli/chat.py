@@ -87,12 +87,12 @@ async def _ask_once(
     as_json: bool,
     plain: bool,
 ) -> int:
-    from headwater.cli.asking import BadImage
+    from headwater.cli.asking import Unsaid
 
     try:
         run_id = await conversation.say(asked, images)
-    except BadImage as error:
-        exits.leave(str(error))
+    except Unsaid as error:
+        exits.leave(str(error), error.code)
     try:
         return await follow(server, run_id, reasoning, as_json, plain)
     except BrokenPipeError:
