@@ -42,6 +42,12 @@ The one of `-m`; else the conversation's; else `server.default_model`, or the on
 Of a server that lists demo models only it can't be known why, so that a demo answers is said on stderr; and in a script, if the server was
 named, none does: give `-m demo/story`. `headwater models` says on stderr which upstreams gave no list.
 
+## Which conversation
+
+A new one; or that of `--session`: its id, the end of it, or `last` (which is `--continue`, too). An end counts from six characters on, and of ids that
+were made, not of names that somebody chose. What is none of these is the name of a new conversation, and that is said on stderr: letters of
+a to z, digits and `_ . : ~ -`, 128 at most. Clients of `/v1` may name theirs as they like; such a one is gone on with by its whole name.
+
 ## At a terminal
 
 The answer is Markdown, printed once, block by block: what has scrolled by is never touched again, and only the block that is being written

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headwater.cli import exits
+from headwater.cli.pick import NotFound, find_session_if_there
 from headwater.cli.reach import Reached, session_path
 from headwater.cli.showing import say
 from headwater.cli.unlisted import unlisted
@@ -19,6 +20,7 @@ _TYPES: Final = {
     b"GIF8": "image/gif",
     b"RIFF": "image/webp",
 }
+_ID: Final = "an id has letters of a to z, digits and _ . : ~ - only, and no more than 128 of them."
 _DEMO: Final = f"{demo.NAME}/story"
 
 
@@ -56,14 +58,19 @@ class Conversation:
         found = await self._server.client.ask("GET", "/api/sessions?limit=1")
         return await self.open(found["sessions"][0]["id"]) if found["sessions"] else None
 
-    async def open_or_begin(self, session_id: str) -> None:
-        """By the id that somebody chose for it."""
+    async def open_or_begin(self, given: str) -> None:
+        """By its id, or the end of it; else one is made that is called so. Raises `Unsaid`."""
         try:
-            await self.open(session_id)
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            await self._begin(session_id)
+            session_id = await find_session_if_there(self._server.client, given)
+        except NotFound as error:
+            raise Unsaid(str(error)) from None
+        if session_id is None:
+            await self._begin_as(given)
+            say(f"{given} is a new conversation.")
+            return
+        await self.open(session_id)
+        if session_id != given:
+            say(f"going on with {session_id}")
 
     async def say(self, content: str, images: Sequence[Path] = ()) -> str:
         """The run that answers. Raises `ApiError` and `Unsaid`; then nothing was said."""
@@ -97,6 +104,14 @@ class Conversation:
         body = {"id": session_id, "parameters": {"model": self.model, "system": self.system}}
         session = await self._server.client.ask("POST", "/api/sessions", body)
         self.session_id = str(session["id"])
+
+    async def _begin_as(self, session_id: str) -> None:
+        try:
+            await self._begin(session_id)
+        except ApiError as error:
+            if error.status != 400 or _param(error) != "id":
+                raise
+            raise Unsaid(f"a new conversation can't be called {session_id!r}: {_ID}") from None
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         asked = {**body, "model": self.model, "parameters": {"system": self.system}}
