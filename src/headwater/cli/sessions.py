@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
+from typer.core import TyperGroup
 
 from headwater.cli import exits
 from headwater.cli.complete import complete_session
@@ -14,7 +15,21 @@ from headwater.cli.reach import KeyOption, ServerOption, Where, session_path, wi
 if TYPE_CHECKING:
     from headwater.cli.reach import Reached
 
-sessions = typer.Typer(help="Conversations: listed (which is the default), searched, shown, exported, deleted.")
+
+class _ListedByDefault(TyperGroup):
+    """Options without a command are those of `list`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = bool(args) and (not args[0].startswith("-") or args[0] in ctx.help_option_names)
+        # A shell that completes what is not there yet is to be told of the commands.
+        completes = not args and ctx.resilient_parsing
+        return super().parse_args(ctx, args if named or completes else ["list", *args])
+
+
+sessions = typer.Typer(
+    cls=_ListedByDefault,
+    help="Conversations: listed (which is the default, with its options), searched, shown, exported, deleted.",
+)
 
 _SHORT: Final = 8
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs: one object a line.")]
@@ -23,12 +38,6 @@ SessionArgument = Annotated[
     str,
     typer.Argument(metavar="SESSION", help="Its id, the end of it, or `last`.", autocompletion=complete_session),
 ]
-
-
-@sessions.callback(invoke_without_command=True)
-def _default(ctx: typer.Context) -> None:
-    if ctx.invoked_subcommand is None:
-        list_sessions()
 
 
 @sessions.command("list")
