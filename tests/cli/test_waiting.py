@@ -44,3 +44,19 @@ def _log_so_far(house: House, run_id: str) -> list[str]:
             found.append(line)
         process.kill()
     return [*found, line]
+
+
+class TestBusy:
+    def test_the_run_that_is_in_the_way_is_named_with_what_can_be_done(self, house: House) -> None:
+        asked = ("chat", "--json", "--session", "busy", "-m", "sim/hold", "?")
+        with start(*asked, environ=house.environ) as process:
+            assert process.stdout is not None
+            run_id = json.loads(process.stdout.readline())["run_id"]
+            assert house.run("chat", "--session", "busy", "-m", "demo/echo", "more") == (
+                exits.USAGE,
+                "",
+                f"headwater: a run of this conversation goes on: {run_id}\n"
+                f"To follow it: headwater attach {run_id}\nTo stop it: headwater stop {run_id}\n",
+            )
+            assert house.run("stop", run_id)[0] == exits.COMPLETED
+            process.communicate(timeout=120)

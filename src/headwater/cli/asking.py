@@ -109,7 +109,7 @@ class Conversation:
         try:
             await self._begin(session_id)
         except ApiError as error:
-            if error.status != 400 or _param(error) != "id":
+            if error.status != 400 or _fact(error, "param") != "id":
                 raise
             raise Unsaid(f"a new conversation can't be called {session_id!r}: {_ID}") from None
 
@@ -118,7 +118,9 @@ class Conversation:
         try:
             answer: dict[str, Any] = await self._server.client.ask("POST", path, asked)
         except ApiError as error:
-            if self.model is not None or error.status != 400 or _param(error) != "model":
+            if error.code == "session_busy":
+                raise Unsaid(_busy(_fact(error, "active_run_id"))) from None
+            if self.model is not None or error.status != 400 or _fact(error, "param") != "model":
                 raise
             self.model = await self._demo(error)
             answer = await self._server.client.ask("POST", path, {**asked, "model": self.model})
@@ -151,9 +153,14 @@ class Conversation:
         return await self._server.client.put_blob(data, media_type)
 
 
-def _param(error: ApiError) -> str | None:
+def _fact(error: ApiError, name: str) -> Any:
     said = error.answer.get("error") if isinstance(error.answer, dict) else None
-    return said.get("param") if isinstance(said, dict) else None
+    return said.get(name) if isinstance(said, dict) else None
+
+
+def _busy(run_id: str) -> str:
+    going_on = f"a run of this conversation goes on: {run_id}"
+    return f"{going_on}\nTo follow it: headwater attach {run_id}\nTo stop it: headwater stop {run_id}"
 
 
 def _warn_of_demo(server: Reached) -> None:
