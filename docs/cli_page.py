@@ -48,6 +48,9 @@ A new one; or that of `--session`: its id, the end of it, or `last` (which is `-
 were made, not of names that somebody chose. What is none of these is the name of a new conversation, and that is said on stderr: letters of
 a to z, digits and `_ . : ~ -`, 128 at most. Clients of `/v1` may name theirs as they like; such a one is gone on with by its whole name.
 
+What is queued in it, from the page or by a program, is at the end of `headwater sessions show`. A stop, a failure or a crash pauses the queue: whoever
+goes on with the conversation is told so, and speaks before those who wait; `headwater sessions resume` lets them go on.
+
 ## At a terminal
 
 The answer is Markdown, printed once, block by block: what has scrolled by is never touched again, and only the block that is being written

@@ -60,3 +60,67 @@ class TestBusy:
             )
             assert house.run("stop", run_id)[0] == exits.COMPLETED
             process.communicate(timeout=120)
+
+
+def queue_two(house: House, session: str) -> str:
+    """Behind a run that holds; its id."""
+    ask(house, "POST", "/api/sessions", {"id": session})
+    path = f"/api/sessions/{session}/messages"
+    held = ask(house, "POST", path, {"content": "hold", "model": "sim/hold"})
+    for content in ("one more", "and another"):
+        ask(house, "POST", path, {"content": content, "model": "demo/echo", "multitask": "queue"})
+    return str(held["run"]["id"])
+
+
+def said(house: House, session: str) -> list[str]:
+    _, out, _ = house.run("sessions", "show", session, "--json")
+    return [item["content"] for item in map(json.loads, out.splitlines()) if item["kind"] == "message"]
+
+
+class TestQueues:
+    def test_what_waits_is_shown_and_a_paused_queue_is_let_go_on(self, house: House) -> None:
+        run_id = queue_two(house, "line")
+        assert house.run("sessions", "show", "line")[1].endswith(
+            "(2 messages wait for their turn.)\n  1. one more\n  2. and another\n"
+        )
+        assert house.run("stop", run_id)[0] == exits.COMPLETED
+        assert house.run("sessions", "show", "line")[1].endswith(
+            "(2 messages wait: the queue is paused. To let it go on: headwater sessions resume line)\n"
+            "  1. one more\n  2. and another\n"
+        )
+        lines = [json.loads(line) for line in house.run("sessions", "show", "line", "--json")[1].splitlines()]
+        waiting = [(one["content"], one["paused"]) for one in lines if one["kind"] == "queued"]
+        assert waiting == [("one more", True), ("and another", True)]
+        code, out, err = house.run("chat", "--session", "line", "-m", "demo/echo", "before them")
+        assert (code, out) == (exits.COMPLETED, "before them\n")
+        assert (
+            err == "headwater: 2 messages wait: the queue is paused. To let it go on: headwater sessions resume line\n"
+        )
+        code, out, err = house.run("sessions", "resume", "line")
+        assert (code, err) == (exits.COMPLETED, "")
+        first, second = out.splitlines()
+        assert (first.split(": ")[0], second.split(": ")[0]) == ("one more", "and another")
+        assert house.run(*second.split(": ")[1].split()[1:])[:2] == (exits.COMPLETED, "and another\n")
+        assert said(house, "line")[-4:] == ["one more", "one more", "and another", "and another"]
+        assert house.run("sessions", "resume", "line") == (exits.COMPLETED, "", "headwater: nothing waits in line.\n")
+
+    def test_without_a_server_it_is_followed_to_its_end_since_it_would_end_with_the_command(self, empty: House) -> None:
+        empty.start()
+        queue_two(empty, "line")
+        empty.kill()
+        assert "the queue is paused" in empty.run("sessions", "show", "line")[1]
+        code, out, err = empty.run("sessions", "resume", "line")
+        assert (code, out) == (exits.COMPLETED, "one more\nand another\n")
+        assert err == "headwater: › one more\nheadwater: › and another\n"
+        assert said(empty, "line")[-4:] == ["one more", "one more", "and another", "and another"]
+
+    def test_what_goes_wrong_pauses_it_again(self, empty: House) -> None:
+        empty.start()
+        path = "/api/sessions/line/messages"
+        queue_two(empty, "line")
+        ask(empty, "POST", path, {"content": "refuse", "model": "demo/flaky", "multitask": "queue"})
+        ask(empty, "POST", path, {"content": "too late", "model": "demo/echo", "multitask": "queue"})
+        empty.kill()
+        code, out, err = empty.run("sessions", "resume", "line")
+        assert (code, out) == (exits.FAILED, "one more\nand another\n")
+        assert err.endswith("1 message waits: the queue is paused. To let it go on: headwater sessions resume line\n")

@@ -10,6 +10,7 @@ from headwater.cli.pick import NotFound, find_session_if_there
 from headwater.cli.reach import Reached, session_path
 from headwater.cli.showing import say
 from headwater.cli.unlisted import unlisted
+from headwater.cli.words import queue_waits
 from headwater.client import ApiError
 from headwater.errors import HeadwaterError
 from headwater.upstream import demo
@@ -51,6 +52,8 @@ class Conversation:
         session: dict[str, Any] = await self._server.client.ask("GET", session_path(session_id))
         self.session_id = str(session["id"])
         self.run_id = session["active_run_id"]
+        if session["queue_paused"]:
+            say(queue_waits(session["queued"], True, self.session_id))
         return session
 
     async def open_last(self) -> dict[str, Any] | None:

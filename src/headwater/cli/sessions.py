@@ -1,4 +1,4 @@
-"""`headwater sessions`: conversations listed, searched, shown, taken away, deleted."""
+"""`headwater sessions`: conversations listed, searched, shown, let go on, taken away, deleted."""
 
 import sys
 from pathlib import Path
@@ -28,7 +28,8 @@ class _ListedByDefault(TyperGroup):
 
 sessions = typer.Typer(
     cls=_ListedByDefault,
-    help="Conversations: listed (which is the default, with its options), searched, shown, exported, deleted.",
+    help="Conversations: listed (which is the default, with its options), searched, shown, let go on, exported, "
+    "deleted.",
 )
 
 _SHORT: Final = 8
@@ -86,27 +87,55 @@ def search(
 @sessions.command()
 def show(
     session: SessionArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs: one message or notice a line.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For programs: one message, notice or queued message a line.")
+    ] = False,
     server: ServerOption = None,
     key: KeyOption = None,
     file: ConfigOption = None,
 ) -> None:
-    """What was said, on the branch that is shown."""
+    """What was said, on the branch that is shown; and what is queued."""
 
     async def work(reached: "Reached") -> int:
         import json
 
         from headwater.cli.pick import pick_session
+        from headwater.cli.queued import lines, queue_of
         from headwater.cli.transcript import show_items
 
         session_id = await pick_session(reached.client, session)
         items = (await reached.client.ask("GET", session_path(session_id, "/messages")))["items"]
+        queue = await queue_of(reached, session_id)
         if as_json:
-            for item in items:
+            queued = [{"kind": "queued", "paused": queue["paused"], **item} for item in queue["items"]]
+            for item in (*items, *queued):
                 print(json.dumps(item))
         else:
             show_items(items)
+            for line in lines(queue, session_id):
+                print(line)
         return exits.COMPLETED
+
+    raise typer.Exit(with_server(Where(server, key, file), work))
+
+
+@sessions.command("resume")
+def resume_queue(
+    session: SessionArgument,
+    server: ServerOption = None,
+    key: KeyOption = None,
+    file: ConfigOption = None,
+) -> None:
+    """Let a queue go on that was paused, by a stop, a failure or a crash, and say how to follow each answer.
+
+    Where no server runs, they are followed here, to the end.
+    """
+
+    async def work(reached: "Reached") -> int:
+        from headwater.cli.pick import pick_session
+        from headwater.cli.queued import resume
+
+        return await resume(reached, await pick_session(reached.client, session))
 
     raise typer.Exit(with_server(Where(server, key, file), work))
 
