@@ -152,6 +152,13 @@ class Runs:
         """How many this worker has: of this owner, or in all."""
         return len(self._live) if owner is None else sum(live.run.owner == owner for live in self._live.values())
 
+    def is_busy(self, run: Run) -> bool:
+        """Another run of its session is going on at this worker."""
+        place = run.owner, run.session_id
+        return run.session_id is not None and any(
+            place == (live.run.owner, live.run.session_id) for live in self._live.values()
+        )
+
     def unrecorded(self) -> list[Run]:
         """Those that this worker has, and no store."""
         return [live.run for live in self._live.values() if not live.run.recorded]

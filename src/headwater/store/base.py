@@ -62,6 +62,12 @@ class RunStore(Protocol):
     async def start(self, ask: Start) -> StartResult:
         """The session's lock, what was said, the run and its idempotency key: all or nothing."""
 
+    async def used(self, owner: str, key: IdempotencyKey) -> Replayed | KeyMismatch | None:
+        """What came of this key before, if it was used: asked first, no replay is held up by what has changed since.
+
+        Nothing is reserved. Whoever is told None, and then uses it, may find that somebody else was faster.
+        """
+
     async def claim(self, run_id: str) -> Started | None:
         """Take up a run that waits, or the first of a queue whose turn has come. None: it is not to be had."""
 

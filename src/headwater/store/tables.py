@@ -84,8 +84,10 @@ class RunTables(Protocol):
 
     async def add_approval(self, run_id: str, approval: Approval) -> None: ...
 
-    async def reservation(self, owner: str, key: str) -> Reservation | None:
-        """Locks it, too, also if there is none: it is asked for in order to be made."""
+    async def reservation(self, owner: str, key: str) -> Reservation | None: ...
+
+    async def lock_reservation(self, owner: str, key: str) -> Reservation | None:
+        """Also if there is none: nobody else can make it."""
 
     async def put_reservation(self, reservation: Reservation) -> None: ...
 

@@ -18,6 +18,7 @@ from headwater.server.native.asking import (
     check_request,
     messages_of,
     new_run,
+    once,
     refused,
     request_of,
 )
@@ -50,6 +51,12 @@ _ADMINS_TOO: Final[tuple[Scope, ...]] = ("chat", "admin")
 
 
 async def start(call: Call, body: RunIn) -> Reply:
+    asked = await _asked_for(call, body)
+    return replace(asked, value=asked.value.run)
+
+
+@once
+async def _asked_for(call: Call, body: RunIn) -> Reply:
     if (body.input is None) == (not body.messages):
         raise Refusal("A run takes either `messages` or `input`.", status=400, code="invalid_value", param="input")
     given = body.messages or (MessageIn(content=body.input or ""),)
@@ -63,8 +70,7 @@ async def start(call: Call, body: RunIn) -> Reply:
         ask = Start(run=run, request=await as_sent(call, request))
     else:
         ask = call.services.sessions.said(run, request)
-    begun = await begin(call, ask, body.multitask)
-    return replace(begun, value=begun.value.run)
+    return await begin(call, ask, body.multitask)
 
 
 def _asked_of(call: Call, body: RunIn) -> str | None:
@@ -124,6 +130,7 @@ async def _stop_unrecorded(live: LiveRun, wait_s: float) -> Reply:
     return Reply(stopping, 200 if done else 202)
 
 
+@once
 async def go_on(call: Call, body: AgainIn) -> Reply:
     cut = await call.services.store.run(call.owner, call.part("run_id"))
     if cut is None:

@@ -13,6 +13,7 @@ from headwater.server.native.asking import (
     check_request,
     messages_of,
     new_run,
+    once,
     parameters_of,
     parameters_shape,
     refused,
@@ -122,6 +123,7 @@ async def messages(call: Call, query: MessagesQuery) -> Reply:
     return Reply(view)
 
 
+@once
 async def say(call: Call, body: SaidIn) -> Reply:
     run = await new_run(call, _wish(body), call.part("session_id"))
     said = await messages_of(call, (MessageIn(content=body.content, parts=body.parts),))
@@ -130,6 +132,7 @@ async def say(call: Call, body: SaidIn) -> Reply:
     return await begin(call, call.services.sessions.said(run, request), body.multitask)
 
 
+@once
 async def edit(call: Call, body: SaidIn) -> Reply:
     run = await new_run(call, _wish(body), call.part("session_id"))
     said = await messages_of(call, (MessageIn(content=body.content, parts=body.parts),))
@@ -139,6 +142,7 @@ async def edit(call: Call, body: SaidIn) -> Reply:
     return await begin(call, ask, body.multitask)
 
 
+@once
 async def regenerate(call: Call, body: AgainIn) -> Reply:
     run = await new_run(call, _wish(body), call.part("session_id"))
     request = request_of((), body.parameters)

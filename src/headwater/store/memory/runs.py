@@ -104,6 +104,8 @@ class MemoryRuns:
     async def reservation(self, owner: str, key: str) -> Reservation | None:
         return self._reservations.get((owner, key))
 
+    lock_reservation = reservation
+
     async def put_reservation(self, reservation: Reservation) -> None:
         self._reservations[reservation.owner, reservation.key] = reservation
 

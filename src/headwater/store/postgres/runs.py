@@ -159,9 +159,12 @@ class PostgresRuns(Rows):
         )
 
     async def reservation(self, owner: str, key: str) -> Reservation | None:
-        await self._lock("reservation", owner, key)
         row = await self._one("SELECT record FROM headwater.reservation WHERE owner = %s AND key = %s", (owner, key))
         return None if row is None else decode_reservation(row[0])
+
+    async def lock_reservation(self, owner: str, key: str) -> Reservation | None:
+        await self._lock("reservation", owner, key)
+        return await self.reservation(owner, key)
 
     async def put_reservation(self, reservation: Reservation) -> None:
         await self._do(

@@ -64,8 +64,12 @@ async def start(tx: Transaction, ask: Start) -> StartResult:
 
 
 async def used_before(tx: Transaction, owner: str, key: IdempotencyKey) -> Replayed | KeyMismatch | None:
-    found = await tx.tables.reservation(owner, key.key)
-    if found is None or found.at <= tx.now - key.keep_s:
+    """Asked in order to use it: if it was not, nobody else does before this transaction is over."""
+    return used(await tx.tables.lock_reservation(owner, key.key), key, tx.now)
+
+
+def used(found: Reservation | None, key: IdempotencyKey, now: float) -> Replayed | KeyMismatch | None:
+    if found is None or found.at <= now - key.keep_s:
         return None
     return Replayed(found.subject_id) if found.digest == key.digest else KeyMismatch(found.subject_id)
 

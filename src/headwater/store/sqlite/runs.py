@@ -175,6 +175,8 @@ class SqliteRuns:
         row = self._sql("SELECT record FROM reservation WHERE owner = ? AND key = ?", (owner, key)).fetchone()
         return None if row is None else decode_reservation(row[0])
 
+    lock_reservation = reservation
+
     async def put_reservation(self, reservation: Reservation) -> None:
         self._sql(
             "REPLACE INTO reservation VALUES (?, ?, ?, ?)",
