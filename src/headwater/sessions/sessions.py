@@ -14,8 +14,8 @@ from headwater.clock import Clock
 from headwater.conversation import Assistant, Message, Request, User
 from headwater.errors import CallerError
 from headwater.events import Completed
-from headwater.records import Run, Session, SessionMessage, Transcript, Under, path_to
-from headwater.sessions.context import Context, added, context
+from headwater.records import QueueEntry, Run, Session, SessionMessage, Transcript, Under, path_to
+from headwater.sessions.context import Context, added, context, reworded
 from headwater.sessions.export import to_json, to_markdown
 from headwater.sessions.images import all_shown, blobs_in
 from headwater.sessions.titles import title_of
@@ -58,6 +58,20 @@ class Sessions:
                 code="not_editable",
             )
         return replace(self.said(run, request), place=Under(found.message.parent_id))
+
+    async def reworded(self, waiting: QueueEntry, said: Message) -> Request | Missing:
+        """What a run that waits is to ask, with this message in the place of what came with it."""
+        if not waiting.messages or not all(isinstance(message.message, User) for message in waiting.messages):
+            raise CallerError(
+                "Only what you have said can be edited. This waits to answer what was said before.",
+                status=409,
+                code="not_editable",
+            )
+        body = await self._store.body(waiting.run.owner, waiting.run.id)
+        if body is None:
+            return Missing("run")
+        asked = body.request or Request(())
+        return replace(asked, messages=reworded(asked.messages, said))
 
     async def regenerated(self, run: Run, request: Request, message_id: str) -> Start | Missing:
         """A message answered again, or an answer given again: a new branch, beside the old one.
@@ -130,13 +144,14 @@ class Sessions:
 
     # -------------------------------------------------------------------- branches
 
-    async def turn_to(self, owner: str, session_id: str, message_id: str) -> Session | Missing:
-        """Show the branch that this message is on, to its newest end."""
-        transcript = await self._store.transcript(owner, session_id)
-        if transcript is None:
-            return Missing("session")
-        head_id = newest_under(transcript.messages, message_id)
-        return await self._store.change_session(owner, session_id, SessionChange(head_id=head_id))
+    async def change(self, owner: str, session_id: str, change: SessionChange) -> Session | Missing:
+        """All of it, or nothing. A `head_id` shows the branch that this message is on, to its newest end."""
+        if change.head_id is not None:
+            transcript = await self._store.transcript(owner, session_id)
+            if transcript is None:
+                return Missing("session")
+            change = replace(change, head_id=newest_under(transcript.messages, change.head_id))
+        return await self._store.change_session(owner, session_id, change)
 
     async def fork(self, owner: str, session_id: str, message_id: str) -> Session | Missing:
         """A new session with all up to this message, and with the results of the tools that it called."""

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from headwater.conversation import Message
+from headwater.conversation import Message, Request
 from headwater.errors import StoreError
 from headwater.records import (
     Approval,
@@ -49,6 +49,9 @@ class RunTables(Protocol):
         """One that is there."""
 
     async def body(self, run_id: str) -> RunBody | None: ...
+
+    async def put_request(self, run_id: str, request: Request) -> None:
+        """Of its body, what was asked."""
 
     async def put_output(self, run_id: str, output: tuple[Message, ...]) -> None:
         """Of its body, what was answered."""

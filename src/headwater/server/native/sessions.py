@@ -75,12 +75,8 @@ async def get(call: Call, query: Nothing) -> Reply:
 async def change(call: Call, body: SessionPatch) -> Reply:
     session_id = call.part("session_id")
     parameters = None if body.parameters is None else kept_parameters(body.parameters)
-    if body.head_id is not None:
-        turned = await call.services.sessions.turn_to(call.owner, session_id, body.head_id)
-        if isinstance(turned, Missing):
-            raise refused(turned)
-    change = SessionChange(title=body.title, parameters=parameters, read_id=body.read_id)
-    changed = await call.services.store.change_session(call.owner, session_id, change)
+    change = SessionChange(title=body.title, parameters=parameters, head_id=body.head_id, read_id=body.read_id)
+    changed = await call.services.sessions.change(call.owner, session_id, change)
     if isinstance(changed, Missing):
         raise refused(changed)
     return Reply(await _now(call, session_id))
