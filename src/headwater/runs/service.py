@@ -120,8 +120,9 @@ class Runs:
         match result:
             case Started(run=run):
                 self._begin(run, make_source)
-            case Queued(stopping=Run() as active):
-                await self._stop(active, "replaced")
+            case Queued(stopping=Run() as active, replaced=replaced):
+                for run in (active, *replaced):
+                    await self._stop(run, "replaced")
             case _:
                 pass
         return result
