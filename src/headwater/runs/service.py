@@ -264,13 +264,11 @@ class Runs:
             raise
         if stands is None:
             return None
-        ours = stands.first
         if stands.run.outcome is None:
             await self._stop(stands.run, reason)
             await self._until_ended(owner, run_id, wait_s)
         run = await self._store.run(owner, run_id) or stands.run  # One that was noted may not have been written.
-        caused = ours and isinstance(run.outcome, Stopped)
-        return StopAnswer(run, caused, upstream_closed(run, stands.run, live))
+        return StopAnswer(run, stands.first, upstream_closed(run, stands.run, live))
 
     def stop_soon(self, owner: str, run_id: str, reason: Why) -> None:
         """For somebody who does not wait for it."""
@@ -279,8 +277,7 @@ class Runs:
     async def _stop_unrecorded(self, live: LiveRun, reason: Why, wait_s: float) -> StopAnswer:
         first = live.stop(Stopped(reason))
         await asyncio.wait({live.over}, timeout=wait_s)
-        over = live.run.outcome is not None
-        return StopAnswer(live.run, first and isinstance(live.run.outcome, Stopped), over and live.upstream_closed)
+        return StopAnswer(live.run, first, live.run.outcome is not None and live.upstream_closed)
 
     async def _stop(self, run: Run, reason: Why) -> None:
         live = self._live.get(run.id)

@@ -1,6 +1,5 @@
 """Runs: asked for, looked at, followed, stopped, gone on with, approved."""
 
-import asyncio
 import contextlib
 from functools import partial
 from typing import Final, assert_never
@@ -8,9 +7,8 @@ from typing import Final, assert_never
 from msgspec.structs import replace
 
 from headwater.errors import CallerError
-from headwater.events import ApprovalAsked, Stopped, decode_entry
+from headwater.events import ApprovalAsked, decode_entry
 from headwater.records import Approval, Scope
-from headwater.runs.live import LiveRun
 from headwater.server.native.asking import (
     Wish,
     as_sent,
@@ -108,26 +106,15 @@ async def _any_shape(call: Call, run_id: str) -> RunShape:
 
 async def stop(call: Call, body: StopIn) -> Reply:
     run_id = call.part("run_id")
+    # What it has said is in no store: once it has ended, only who holds it can show that.
     live = unrecorded(call.services, call.any_owner, run_id)
-    if live is not None:
-        return await _stop_unrecorded(live, body.wait_s)
     answer = await call.services.runs.stop(call.any_owner, run_id, wait_s=body.wait_s)
     if answer is None:
         raise not_found("run")
-    shape = await _any_shape(call, run_id)
-    stopping = Stopping(
-        run=shape, caused_by_this_call=answer.caused_by_this_call, upstream_closed=answer.upstream_closed
-    )
+    shape = await _any_shape(call, run_id) if live is None else live_shape(live)
+    caused = answer.caused(shape.outcome)
+    stopping = Stopping(run=shape, caused_by_this_call=caused, upstream_closed=answer.upstream_closed)
     return Reply(stopping, 200 if shape.outcome is not None else 202)
-
-
-async def _stop_unrecorded(live: LiveRun, wait_s: float) -> Reply:
-    """No store carries the request: it is here, or nowhere."""
-    ours = live.stop(Stopped("user"))
-    done, _ = await asyncio.wait({live.over}, timeout=wait_s)
-    closed = live.upstream_closed if done else False
-    stopping = Stopping(run=live_shape(live), caused_by_this_call=ours, upstream_closed=closed)
-    return Reply(stopping, 200 if done else 202)
 
 
 @once
