@@ -160,6 +160,49 @@ async def test_a_fork_goes_its_own_way(server: Served) -> None:
     assert (await server.post(f"/api/sessions/{session_id}/fork", {"message_id": "none"})).status == 404
 
 
+async def test_a_cut_answer_is_gone_on_with_in_the_fork_that_has_a_copy_of_it(server: Served) -> None:
+    session_id, other = await server.session(), await server.session()
+    cut = (await server.say(session_id, "One", "cut"))["run"]["id"]
+    await server.ended(cut)
+    before = await items(server, session_id)
+    fork = (await server.post(f"/api/sessions/{session_id}/fork", {"message_id": before[1]["id"]})).json["id"]
+    path = f"/api/runs/{cut}/continue"
+    for elsewhere in (other, "none"):
+        assert (await server.post(path, {"model": "fast", "session_id": elsewhere})).status == 404
+    gone_on = await server.post(path, {"model": "fast", "session_id": fork})
+    assert (gone_on.status, gone_on.json["run"]["session_id"]) == (201, fork)
+    await server.ended(gone_on.json["run"]["id"])
+    copied = await items(server, fork)
+    assert [item["content"] for item in copied if item["kind"] == "message"] == ["One", "t0 t1 t2 ", "t0 t1 t2 t3 t4 "]
+    assert copied[-1]["continues"] == copied[1]["id"]
+    assert await items(server, session_id) == before
+    # Its own session may be named, and need not be.
+    for body in ({"session_id": session_id}, {}):
+        run = (await server.post(path, {"model": "fast"} | body)).json["run"]
+        assert run["session_id"] == session_id
+        await server.ended(run["id"])
+
+
+async def test_a_fork_goes_on_with_what_was_cut_when_its_origin_is_deleted(server: Served) -> None:
+    session_id = await server.session()
+    cut = (await server.say(session_id, "One", "cut"))["run"]["id"]
+    await server.ended(cut)
+    whole = (await server.say(session_id, "Two", "fast"))["run"]["id"]
+    await server.ended(whole)
+    last = (await items(server, session_id))[-1]["id"]
+    fork = (await server.post(f"/api/sessions/{session_id}/fork", {"message_id": last})).json["id"]
+    assert (await server.ask("DELETE", f"/api/sessions/{session_id}")).status == 204
+    path = f"/api/runs/{cut}/continue"
+    assert (await server.post(path, {"model": "fast"})).status == 404
+    gone_on = await server.post(path, {"session_id": fork})
+    assert (gone_on.status, gone_on.json["run"]["model"]) == (201, "cut"), gone_on.body
+    assert gone_on.json["run"]["session_id"] == fork
+    await server.ended(gone_on.json["run"]["id"])
+    done = await server.post(f"/api/runs/{whole}/continue", {"session_id": fork})
+    assert (done.status, done.code) == (409, "run_complete")
+    assert (await server.post("/api/runs/run_none/continue", {"session_id": fork})).status == 404
+
+
 async def test_a_session_is_taken_away(server: Served) -> None:
     session_id = await server.session(title="Mine", id="a:b~c")
     await talk(server, session_id, "Hello")

@@ -227,6 +227,30 @@ async def test_an_answer_is_gone_on_with_where_it_was_cut_also_later(desk: Desk)
     assert start.place == Under((await desk.shown())[1].id)
 
 
+async def test_a_cut_answer_is_gone_on_with_in_a_fork(desk: Desk) -> None:
+    cut = await desk.talk("Hi", TextDelta("t0 "), outcome=Stopped("user"))
+    fork = await desk.sessions.fork("ann", "s", (await desk.shown())[1].id)
+    assert isinstance(fork, Session)
+    start = await desk.sessions.gone_on_with(desk.run(fork.id), NOTHING, cut)
+    assert isinstance(start, Start)
+    assert (start.place, start.run.continues) == (Under(fork.head_id), cut.id)
+    assert await desk.store.delete_session("ann", "s") is None
+    known = await desk.sessions.run_of_copy("ann", fork.id, cut.id)
+    assert known is not None
+    assert (known.id, known.model, known.outcome) == (cut.id, cut.model, cut.outcome)
+    again = await desk.sessions.gone_on_with(start.run, NOTHING, known)
+    assert again == start
+    for session_id, run_id in ((fork.id, "none"), ("s", cut.id)):
+        assert await desk.sessions.run_of_copy("ann", session_id, run_id) is None
+
+
+async def test_what_a_session_has_no_copy_of_can_not_be_gone_on_with_there(desk: Desk) -> None:
+    await desk.store.create_session(Session(id="other", owner="ann", created_at=1.0, updated_at=1.0))
+    for words in ([], [TextDelta("t0 ")]):
+        cut = await desk.talk("Hi", *words, outcome=Stopped("user"))
+        assert await desk.sessions.gone_on_with(desk.run("other"), NOTHING, cut) == Missing("message")
+
+
 async def test_a_run_cut_after_its_tools_goes_on_after_their_results(desk: Desk) -> None:
     """C27."""
     cut = await desk.talk("Hi", *call(0, "c1"), *ran("c1"), outcome=Stopped("user"))

@@ -14,6 +14,7 @@ from headwater.clock import Clock
 from headwater.conversation import Assistant, Message, Request, User
 from headwater.errors import CallerError
 from headwater.events import Completed
+from headwater.lifecycle import RunState
 from headwater.records import QueueEntry, Run, Session, SessionMessage, Transcript, Under, path_to
 from headwater.sessions.context import Context, added, context, reworded
 from headwater.sessions.export import to_json, to_markdown
@@ -88,7 +89,10 @@ class Sessions:
         return Start(run=run, request=request, place=Under(answer.parent_id))
 
     async def gone_on_with(self, run: Run, request: Request, cut: Run) -> Start | Missing:
-        """The answer of a run that was cut short, continued in a new message; the old one stays as it is."""
+        """The answer of a run that was cut short, continued in a new message; the old one stays as it is.
+
+        The session is the run's own, or one that has a copy of the answer: a fork.
+        """
         if cut.outcome is None:
             raise CallerError("This run is still going on.", status=409, code="run_active")
         if isinstance(cut.outcome, Completed):
@@ -101,6 +105,8 @@ class Sessions:
             for message in transcript.messages
             if message.run_id == cut.id and isinstance(message.message, Assistant)
         ]
+        if not answers and run.session_id != cut.session_id:
+            return Missing("message")
         if not answers and cut.parent_id is None:
             raise CallerError("This run never began: there is nothing to go on with.", status=409, code="run_not_begun")
         if not answers:
@@ -108,6 +114,22 @@ class Sessions:
             return Start(run=run, request=request, place=Under(cut.parent_id))
         place = Under(with_results(transcript.messages, answers[-1]))
         return Start(run=replace(run, continues=cut.id), request=request, place=place)
+
+    async def run_of_copy(self, owner: str, session_id: str, run_id: str) -> Run | None:
+        """A run that was deleted with its session, as far as the copy of its answer in a fork tells of it."""
+        transcript = await self._store.transcript(owner, session_id)
+        for message in reversed(() if transcript is None else transcript.messages):
+            if message.run_id == run_id and message.outcome is not None:
+                return Run(
+                    id=run_id,
+                    owner=owner,
+                    model=message.model or "",
+                    created_at=message.created_at,
+                    state=RunState.ENDED,
+                    session_id=session_id,
+                    outcome=message.outcome,
+                )
+        return None
 
     def _new(self, message: Message) -> SessionMessage:
         return SessionMessage(

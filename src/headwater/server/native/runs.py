@@ -23,11 +23,11 @@ from headwater.server.native.asking import (
 from headwater.server.native.endpoint import Call, Endpoint, Nothing, Reply, Stream, endpoint
 from headwater.server.native.pages import page_of, place_of
 from headwater.server.native.shapes import (
-    AgainIn,
     ApprovalIn,
     ApprovalShape,
     Asked,
     EventsQuery,
+    GoOnIn,
     ManyQuery,
     MessageIn,
     RunIn,
@@ -118,18 +118,22 @@ async def stop(call: Call, body: StopIn) -> Reply:
 
 
 @once
-async def go_on(call: Call, body: AgainIn) -> Reply:
-    cut = await call.services.store.run(call.owner, call.part("run_id"))
+async def go_on(call: Call, body: GoOnIn) -> Reply:
+    run_id, sessions = call.part("run_id"), call.services.sessions
+    cut = await call.services.store.run(call.owner, run_id)
+    if cut is None and body.session_id is not None:
+        cut = await sessions.run_of_copy(call.owner, body.session_id, run_id)
     if cut is None:
         raise not_found("run")
-    if cut.session_id is None:
+    session_id = body.session_id or cut.session_id
+    if session_id is None:
         message = "Only a run of a session can be gone on with: no other place keeps what it has said."
         raise Refusal(message, status=409, code="no_session")
     wish = Wish(model=body.model or cut.model, on_disconnect=body.on_disconnect, multitask=body.multitask)
-    run = await new_run(call, wish, cut.session_id)
+    run = await new_run(call, wish, session_id)
     request = request_of((), body.parameters)
     await check_request(call, run, request)
-    ask = await call.services.sessions.gone_on_with(run, request, cut)
+    ask = await sessions.gone_on_with(run, request, cut)
     return await begin(call, ask, body.multitask)
 
 
@@ -316,7 +320,7 @@ ENDPOINTS: Final = (
         "POST",
         "/api/runs/{run_id}/continue",
         go_on,
-        AgainIn,
+        GoOnIn,
         Asked,
         "Go on with an answer that was cut, in a new message",
         status=201,
