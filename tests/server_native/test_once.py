@@ -1,5 +1,6 @@
 """What is sent again with its `Idempotency-Key`: answered as it was, whatever has changed since; and who waits, counts not."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,19 +11,20 @@ from msgspec.structs import replace
 from headwater.config.secret import Secret
 from headwater.config.settings import KeySettings
 from headwater.events import Stopped
+from headwater.records import Group, Session, SessionParameters
 from tests.server_native.serving import Answer, Served, served, settings_of, store_url
 
 pytestmark = pytest.mark.anyio
 
 ANN = {"authorization": f"Bearer {'a' * 20}"}
 AGAIN = {"idempotency-key": "again"}
+ONE_RUN = KeySettings(owner="ann", key=Secret("a" * 20), concurrent_runs=1)
 
 
 @pytest.fixture
 async def narrow(tmp_path: Path) -> AsyncIterator[Served]:
     """One run at a time."""
-    keys = (KeySettings(owner="ann", key=Secret("a" * 20), concurrent_runs=1),)
-    async with served(settings_of(store_url("memory", tmp_path), keys=keys)) as server:
+    async with served(settings_of(store_url("memory", tmp_path), keys=(ONE_RUN,))) as server:
         yield server
 
 
@@ -89,6 +91,29 @@ async def test_what_was_said_to_all_is_replayed_while_its_runs_take_all_the_room
     group = await begun(narrow, "/api/groups", {"models": ["hang"], "content": "x"})
     await ask(narrow, f"/api/runs/{group['panes'][0]['run']['id']}/stop", {})
     await is_replayed(narrow, f"/api/groups/{group['id']}/messages", {"content": "y"})
+
+
+@pytest.mark.parametrize("way", ["run", "group", "said to all"])
+async def test_what_is_sent_several_times_at_once_is_done_once(way: str, tmp_path: Path) -> None:
+    """All of them wait for the same, find that the key was not used yet, and then stand in each other's way."""
+    settings = settings_of(store_url("memory", tmp_path), keys=(ONE_RUN,))
+    # Nobody knows it before the upstream has said which it has.
+    unknown = "up/sim/stall-after-5"
+    async with served(settings) as server:
+        path = "/api/runs"
+        body: dict[str, Any] = {"model": unknown, "input": "x"}
+        if way != "run":
+            path, body = "/api/groups", {"models": [unknown], "content": "x"}
+        if way == "said to all":
+            now = server.services.clock.unix_s()
+            pane = Session(id="s", owner="ann", created_at=now, updated_at=now, parameters=SessionParameters(unknown))
+            group = Group(id="g", owner="ann", created_at=now, session_ids=("s",))
+            await server.services.store.create_group(group, (pane,))
+            path, body = "/api/groups/g/messages", {"content": "x"}
+        answers = await asyncio.gather(*(ask(server, path, body, **AGAIN) for _ in range(8)))
+        assert [answer.status for answer in answers] == [201] * 8, [answer.body for answer in answers]
+        assert len({answer.json["id"] for answer in answers}) == 1
+        assert len((await server.ask("GET", "/api/runs", headers=ANN)).json["runs"]) == 1
 
 
 async def test_a_run_is_replayed_when_its_model_is_no_more(tmp_path: Path) -> None:

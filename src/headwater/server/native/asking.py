@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from headwater.conversation import Assistant, Image, Message, Parameters, Request, System, Text, User
+from headwater.errors import CallerError
 from headwater.records import Run, SessionMessage, Transcript
 from headwater.server.guard import check_runs
 from headwater.server.native.endpoint import Call, Reply
@@ -154,10 +155,25 @@ def once(handler: Callable[[Call, T], Awaitable[Reply]]) -> Callable[[Call, T], 
 
     @wraps(handler)
     async def asked(call: Call, body: T) -> Reply:
-        before = await used(call)
-        return await handler(call, body) if before is None else await _replayed(call, before.subject_id)
+        return await first_or_again(call, lambda: handler(call, body), lambda run_id: _replayed(call, run_id))
 
     return asked
+
+
+async def first_or_again(
+    call: Call, first: Callable[[], Awaitable[Reply]], again: Callable[[str], Awaitable[Reply]]
+) -> Reply:
+    """`again`, with what came of it, if the same was asked before. Raises `CallerError`."""
+    before = await used(call)
+    if before is None:
+        try:
+            return await first()
+        except CallerError:
+            # The same request may have come through meanwhile, and be all that was in the way of this one.
+            before = await used(call)
+            if before is None:
+                raise
+    return await again(before.subject_id)
 
 
 async def used(call: Call, part: str = "") -> Replayed | None:

@@ -16,6 +16,7 @@ from headwater.server.native.asking import (
     Wish,
     busy,
     check_request,
+    first_or_again,
     messages_of,
     new_run,
     parameters_of,
@@ -43,47 +44,49 @@ from headwater.store.results import Busy, Compared, KeyMismatch, Missing, Page, 
 
 
 async def create(call: Call, body: GroupIn) -> Reply:
-    before = await used(call)
-    if before is None:
-        check_runs(call.caller, call.services.runs, len(body.models))
-        now = call.services.clock.unix_s()
-        sessions = [_session(call, body, model, now) for model in body.models]
-        ids = tuple(session.id for session in sessions)
-        group = Group(id=call.services.make_id("grp"), owner=call.owner, created_at=now, session_ids=ids)
-        starts = await _starts(call, body, _made_panes(sessions))
-        made = await call.services.store.create_group(group, tuple(sessions), call.idempotency())
-        match made:
-            case None:
-                return await _begin(call, group, starts)
-            case KeyMismatch():
-                raise refused(made)
-            case Replayed():
-                before = made
-            case unreachable:
-                assert_never(unreachable)
-    group = await _made_before(call, before.subject_id)
-    return await _begin_rest(call, group, body, _made_panes(await _sessions(call, group)))
+    return await first_or_again(call, lambda: _make(call, body), lambda group_id: _made(call, body, group_id))
 
 
-async def _made_before(call: Call, group_id: str) -> Group:
+async def _make(call: Call, body: GroupIn) -> Reply:
+    check_runs(call.caller, call.services.runs, len(body.models))
+    now = call.services.clock.unix_s()
+    sessions = [_session(call, body, model, now) for model in body.models]
+    ids = tuple(session.id for session in sessions)
+    group = Group(id=call.services.make_id("grp"), owner=call.owner, created_at=now, session_ids=ids)
+    starts = await _starts(call, body, _made_panes(sessions))
+    result = await call.services.store.create_group(group, tuple(sessions), call.idempotency())
+    match result:
+        case None:
+            return await _begin(call, group, starts)
+        case Replayed(subject_id=group_id):
+            return await _made(call, body, group_id)
+        case KeyMismatch():
+            raise refused(result)
+        case unreachable:
+            assert_never(unreachable)
+
+
+async def _made(call: Call, body: GroupIn, group_id: str) -> Reply:
     group = await call.services.store.group(call.owner, group_id)
     if group is None:
         message = "This Idempotency-Key has made a comparison before, and that was deleted."
         raise Refusal(message, status=404, code="not_found")
-    return group
+    return await _begin_rest(call, group, body, _made_panes(await _sessions(call, group)))
 
 
 async def say(call: Call, body: GroupSaidIn) -> Reply:
     group = await _group(call)
     sessions = await _sessions(call, group)
     panes = _said_panes(sessions)
-    if await used(call) is not None:
-        return await _begin_rest(call, group, body, panes)
-    if not sessions:
-        raise Refusal("All panes of this comparison were deleted.", status=409, code="no_panes")
-    check_runs(call.caller, call.services.runs, len(sessions))
-    await _check_idle(call, sessions)
-    return await _begin(call, group, await _starts(call, body, panes))
+
+    async def first() -> Reply:
+        if not sessions:
+            raise Refusal("All panes of this comparison were deleted.", status=409, code="no_panes")
+        check_runs(call.caller, call.services.runs, len(sessions))
+        await _check_idle(call, sessions)
+        return await _begin(call, group, await _starts(call, body, panes))
+
+    return await first_or_again(call, first, lambda _: _begin_rest(call, group, body, panes))
 
 
 async def get(call: Call, query: Nothing) -> Reply:
