@@ -200,7 +200,9 @@ async def begin(call: Call, start: Start | Missing, multitask: Multitask) -> Rep
             return await asked_reply(call, run.id, start.messages)
         case Replayed(subject_id=run_id):
             return await _replayed(call, run_id)
-        case Busy() | KeyMismatch() | Missing() as no:
+        case Busy(active=active):
+            raise busy(active, "Wait for it, stop it, or choose another `multitask`.")
+        case KeyMismatch() | Missing() as no:
             raise refused(no)
         case unreachable:
             assert_never(unreachable)
@@ -219,9 +221,9 @@ def refused(no: Busy | KeyMismatch | Missing) -> Refusal:
             assert_never(unreachable)
 
 
-def busy(active: Run) -> Refusal:
+def busy(active: Run, what_to_do: str = "Wait for it, or stop it.") -> Refusal:
     return Refusal(
-        "A run of this session is going on. Wait for it, stop it, or choose another `multitask`.",
+        f"A run of this session is going on. {what_to_do}",
         status=409,
         code="session_busy",
         facts={"active_run_id": active.id},
