@@ -35,6 +35,22 @@ server holds is never opened. Where the server wants a key: `--key`, or `HEADWAT
 A run that a command has started goes on when its terminal is lost or the command is told to end (SIGTERM), and is found by `headwater attach
 last`; one of a server of the command's own ends with it.
 
+## Which model
+
+The one of `-m`; else the conversation's; else `server.default_model`, or the only one there is. Where no upstream is configured at all,
+`demo/story` answers. It never does so in the place of an upstream that is away: `headwater chat` says which one gave no list of its models, and ends with 1.
+Of a server that lists demo models only it can't be known why, so that a demo answers is said on stderr; and in a script, if the server was
+named, none does: give `-m demo/story`. `headwater models` says on stderr which upstreams gave no list.
+
+## Which conversation
+
+A new one; or that of `--session`: its id, the end of it, or `last` (which is `--continue`, too). An end counts from six characters on, and of ids that
+were made, not of names that somebody chose. What is none of these is the name of a new conversation, and that is said on stderr: letters of
+a to z, digits and `_ . : ~ -`, 128 at most. Clients of `/v1` may name theirs as they like; such a one is gone on with by its whole name.
+
+What is queued in it, from the page or by a program, is at the end of `headwater sessions show`. A stop, a failure or a crash pauses the queue: whoever
+goes on with the conversation is told so, and speaks before those who wait; `headwater sessions resume` lets them go on.
+
 ## At a terminal
 
 The answer is Markdown, printed once, block by block: what has scrolled by is never touched again, and only the block that is being written

@@ -52,6 +52,8 @@ class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The run whose cut answer it goes on with."""
     previous_run_id: str | None = None
     """The run whose history comes before this one's, outside of sessions."""
+    interrupts: bool = False
+    """It came to take the place of the run before it: if another comes to do so before it has begun, it is replaced."""
     agent: str | None = None
     on_disconnect: Literal["cancel", "continue"] = "continue"
     on_cut: Literal["end", "continue"] = "end"

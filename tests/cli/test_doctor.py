@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from headwater.cli import exits
 from headwater.cli.diagnosis import Finding
@@ -15,7 +16,7 @@ from headwater.cli.examining import examine
 from headwater.cli.surroundings import of_store, of_tools
 from headwater.clock import SystemClock
 from headwater.config.load import load
-from headwater.config.settings import Settings
+from headwater.config.settings import ModelSettings, Settings
 from headwater.simulate import Answer, Pace, Reasoning, Scenario
 from headwater.store.opening import open_store
 from headwater.testing import Simulator
@@ -202,3 +203,14 @@ def test_for_people_and_for_programs(tmp_path: Path) -> None:
     assert said["installation"][0]["level"] == "fine"
     (tmp_path / "headwater.toml").write_text("")
     assert finished("doctor", folder=tmp_path)[0] == exits.COMPLETED
+
+
+async def test_a_model_that_is_configured_and_not_listed_is_asked_by_its_own_name(simulator: Simulator) -> None:
+    environ = {
+        "HEADWATER_UPSTREAMS__SIM__BASE_URL": f"{simulator.url}/v1",
+        "HEADWATER_UPSTREAMS__SIM__API_KEY": "sk-right",
+    }
+    model = ModelSettings(name="fast", upstream="sim", model=GOOD)
+    named = replace(load(None, environ=environ).settings, models=(model,))
+    seen = {name: findings async for name, findings in examine(named, [], 3.0)}
+    assert {name: bad(findings) for name, findings in seen.items()} == {f"sim/{GOOD}": []}

@@ -10,7 +10,7 @@ import pytest
 
 from headwater.cli import exits
 from tests.cli.conftest import House
-from tests.commands import start
+from tests.commands import finished, start
 
 
 def piped(house: House, text: str, *arguments: str) -> tuple[int, str, str]:
@@ -136,6 +136,15 @@ class TestExitCodes:
         assert house.run("chat", "--session", "no such/id", "-m", "demo/echo", "?")[0] == exits.USAGE
         assert house.run("runs", "--server", "ftp://x")[0] == exits.USAGE
 
+    def test_a_script_of_the_simulator_that_is_not_there_or_wrong_is_a_mistake(self, tmp_path: Path) -> None:
+        gone, wrong = tmp_path / "nope.toml", tmp_path / "wrong.toml"
+        wrong.write_text("[models.m]\nanswer = []")
+        what = "can't be read: No such file or directory.\n"
+        assert finished("simulate", str(gone)) == (exits.USAGE, "", f"headwater: {gone} {what}")
+        assert finished("simulate", "--replay", str(gone)) == (exits.USAGE, "", f"headwater: {gone} {what}")
+        code, _, err = finished("simulate", str(wrong))
+        assert (code, f"{wrong}: models.m: unknown key `answer`; did you mean `answers`?" in err) == (exits.USAGE, True)
+
 
 class TestComparing:
     def test_answers_come_one_after_the_other_and_the_worst_ending_counts(self, house: House) -> None:
@@ -240,6 +249,16 @@ class TestLooking:
         assert "nothing was deleted" in house.run("sessions", "delete", "gone")[2]
         assert house.run("sessions", "delete", "gone", "--yes")[0] == 0
         assert house.run("sessions", "show", "gone")[0] == exits.USAGE
+
+    def test_sessions_are_listed_by_default_with_the_same_options(self, house: House) -> None:
+        house.run("chat", "-m", "demo/echo", "to be listed")
+        options = ("--limit", "1", "--json", "--server", house.url, "--key", "any")
+        assert house.run("sessions", *options) == house.run("sessions", "list", *options)
+        assert len(house.run("sessions", "-n", "1")[1].splitlines()) == 1
+        assert house.run("sessions") == house.run("sessions", "list")
+        assert "COMMAND" in house.run("sessions", "--help")[1]
+        # Said of one command, and meant for another.
+        assert house.run("sessions", "--json", "show", "last")[0] == exits.USAGE
 
     def test_serve_says_what_it_found_and_why_others_are_missing(self, tmp_path: Path, simulator: str) -> None:
         (tmp_path / "headwater.toml").write_text(

@@ -29,6 +29,9 @@ from tests.runs.puppets import OWNER, new_id
 
 pytestmark = pytest.mark.anyio
 
+INSTRUCTED = {"instructions": "Be brief."}
+"""Of the Responses dialect: its first message is for this run alone."""
+
 
 class Chat:
     def __init__(self, simulator: Simulator, runs: Runs, sessions: Sessions) -> None:
@@ -122,17 +125,23 @@ async def test_what_no_longer_fits_is_left_out_and_said() -> None:
 async def test_a_run_without_a_session_follows_another() -> None:
     async with chat() as talk:
         talk.simulator.script("m", Answer(text="Hi!"), Answer(text="Fine."))
-        first = await talk.start(Start(run=talk.run(None), request=said("Hello")))
+        first = await talk.start(Start(run=talk.run(None), request=said("Hello"), echo=INSTRUCTED))
         await talk.runs.wait(OWNER, first)
-        second = await talk.start(Start(run=talk.run(None, previous_run_id=first), request=said("How are you?")))
+        follows = talk.run(None, previous_run_id=first)
+        second = await talk.start(Start(run=follows, request=said("How are you?"), echo=INSTRUCTED))
         assert await talk.runs.wait(OWNER, second) == Completed("stop")
         brief = ("system", "Be brief.")
-        assert talk.asked(1) == [("user", "Hello"), ("assistant", "Hi!"), brief, ("user", "How are you?")]
-        assert talk.simulator.requests[1].body["messages"][0]["role"] == "user"
+        assert talk.asked(1) == [brief, ("user", "Hello"), ("assistant", "Hi!"), ("user", "How are you?")]
+
+
+async def test_a_run_that_follows_what_was_deleted_just_now_asks_nobody_and_says_why() -> None:
+    """In the words of its client, who knows no runs."""
+    async with chat() as talk:
         orphan = await talk.start(Start(run=talk.run(None, previous_run_id="run_gone"), request=said("Hello?")))
         outcome = await talk.runs.wait(OWNER, orphan)
-        assert isinstance(outcome, Failed)
-        assert outcome.status == 404
+        message = "'resp_gone', which this response follows, was deleted just now. No model was asked."
+        assert outcome == Failed("refused", message, 400)
+        assert talk.simulator.requests == []
 
 
 async def test_a_call_that_was_cut_off_is_not_told_to_the_run_that_follows() -> None:
@@ -165,6 +174,6 @@ async def test_a_stop_closes_the_upstream() -> None:
 
 
 def said(text: str) -> Request:
-    """With instructions, which are for this run alone."""
+    """What a developer says first is part of it; unless they are `INSTRUCTED`."""
     messages: tuple[Message, ...] = (System((Text("Be brief."),)), User((Text(text),)))
     return Request(messages)

@@ -200,6 +200,25 @@ class TestQueues:
             second.end()
             assert await staged.outcome(result.run.id) == Completed("stop")
 
+    async def test_of_several_that_interrupt_at_once_the_last_one_answers(self, make_store: MakeStore) -> None:
+        async with stage(make_store, unwind_s=60) as staged:
+            staged.next_puppet = lambda: Puppet(ignores_stops=True)
+            first, puppet = await staged.begin("1", "s")
+            waiting = await staged.ask("2", "s", multitask="queue")
+            results = await asyncio.gather(*(staged.ask(text, "s", multitask="interrupt") for text in "345"))
+            asked = [result.run.id for result in results if isinstance(result, Queued)]
+            for run_id in asked[:2]:
+                assert await staged.outcome(run_id) == Stopped("replaced")
+                assert run_id not in staged.puppets
+            puppet.end()
+            assert await staged.outcome(first) == Stopped("replaced")
+            for run_id in (asked[2], waiting.run.id):  # type: ignore[union-attr]
+                puppet = await staged.puppet(run_id)
+                puppet.end()
+                assert await staged.outcome(run_id) == Completed("stop")
+            shown = [(kind, text) for kind, text, _ in await staged.transcript("s") if kind != "assistant"]
+            assert shown == [("user", "1"), ("notice", "stopped"), ("user", "5"), ("user", "2")]
+
     async def test_a_failure_pauses_the_queue(self, make_store: MakeStore) -> None:
         async with stage(make_store) as staged:
             first, puppet = await staged.begin("1", "s")

@@ -6,6 +6,7 @@ import pytest
 
 from headwater.events import (
     Completed,
+    Interrupted,
     Notice,
     ReasoningDelta,
     RunEnded,
@@ -220,9 +221,25 @@ class TestStops:
             answer = await other.runs.stop(OWNER, run_id, wait_s=0.05)
             assert answer is not None
             assert answer.run.outcome is None
-            assert (answer.caused_by_this_call, answer.upstream_closed) == (False, False)
+            # It is what was asked for first, and nothing else stands yet.
+            assert (answer.caused_by_this_call, answer.upstream_closed) == (True, False)
+            again = await owner.runs.stop(OWNER, run_id, wait_s=0)
+            assert again is not None
+            assert (again.run.outcome, again.caused_by_this_call) == (None, False)
             puppet.end()
             await owner.outcome(run_id)
+
+    async def test_a_stop_that_came_too_late_has_caused_nothing(self, make_store: MakeStore) -> None:
+        """C47: also if nobody had asked before, and the run was still going on."""
+        async with stage(make_store) as staged:
+            run_id, puppet = await staged.begin()
+            live = staged.runs.live(run_id)
+            assert live is not None
+            live.stop(Interrupted("shutdown"))
+            answer = await staged.runs.stop(OWNER, run_id)
+            assert answer is not None
+            assert (answer.run.outcome, answer.caused_by_this_call) == (Interrupted("shutdown"), False)
+            assert puppet.cancelled == 1
 
     async def test_a_lost_order_is_found_by_a_look(self) -> None:
         make_store = memory()

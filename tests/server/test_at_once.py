@@ -1,23 +1,15 @@
 """Requests that get no task: begun when their body is there, answered from the upstream's own callbacks to the end."""
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, MutableMapping
-from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
-import uvicorn
-from starlette.types import ASGIApp
-from uvicorn.server import ServerState
 
 from headwater.config.secret import Secret
 from headwater.config.settings import KeySettings
-from headwater.dialects.base import Whole
 from headwater.events import DialectName
-from headwater.server.direct import HELD_BYTES, DirectProtocol, Outlet
-from headwater.server.http import send_whole
+from headwater.server.direct import HELD_BYTES
 from tests.server.house import DIALECTS, PATHS, House, Line, asking, eventually, open_house
 
 pytestmark = pytest.mark.anyio
@@ -142,93 +134,3 @@ async def test_a_pipeline_of_both_kinds_is_answered_in_its_order(house: House) -
         answer = await line.answer()
         assert b"t%d " % (n - 1) in answer
         assert b"t%d " % n not in answer
-
-
-# ------------------------------------------------------------------- the connection
-
-
-class Bare:
-    """An application, and an `AtOnce`: what it is asked for by the path."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[str, str]] = []
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        self.seen.append((scope["path"], WHOSE.get()))
-        await send_whole(send, Whole(200, b"task"))
-
-    def at_once(self, scope: MutableMapping[str, Any], body: bytes, outlet: Outlet) -> ASGIApp | None:
-        if scope["path"] == "/raise":
-            raise ValueError("a mistake of ours")
-        if scope["path"] == "/sync":
-            self._answer(outlet)
-            return None
-        if scope["path"] != "/now":
-            return cast(ASGIApp, self)
-        asyncio.get_running_loop().call_soon(self._answer, outlet)
-        return None
-
-    def _answer(self, outlet: Outlet) -> None:
-        WHOSE.set("the first one's")
-        outlet.whole(200, [], b"now")
-
-
-@asynccontextmanager
-async def bare() -> AsyncIterator[tuple[Bare, ServerState, Line]]:
-    app, state = Bare(), ServerState()
-    config = uvicorn.Config(
-        cast(Any, app), http=DirectProtocol, interface="asgi3", proxy_headers=False, log_config=None
-    )
-    config.load()
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: DirectProtocol(config, state, {}), "127.0.0.1", 0)
-    line = await Line.open(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    try:
-        yield app, state, line
-    finally:
-        await line.leave()
-        server.close()
-
-
-async def test_what_begins_behind_an_end_is_not_in_its_context() -> None:
-    async with bare() as (app, _, line):
-        line.ask("/now", b"")
-        line.ask("/later", b"")
-        assert (await line.answer()).endswith(b"now")
-        assert (await line.answer()).endswith(b"task")
-        assert app.seen == [("/later", "nobody's")]
-
-
-async def test_a_long_pipeline_is_no_deep_recursion() -> None:
-    async with bare() as (_, state, line):
-        line.ask("/now", b"")
-        for _ in range(2999):
-            line.ask("/sync", b"")
-        answers = [await line.answer() for _ in range(3000)]
-        assert len(answers) == state.total_requests == 3000
-
-
-async def test_a_mistake_of_ours_is_a_500_and_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    async with bare() as (_, _, line):
-        line.ask("/raise", b"")
-        assert b" 500 " in await line.answer()
-    assert [record for record in caplog.records if record.levelno >= logging.ERROR and record.exc_info]
-
-
-async def test_an_idle_connection_is_closed_in_time_and_no_other() -> None:
-    async with bare() as (_, state, line):
-        line.ask("/now", b"")
-        await line.answer()
-        [connection] = cast(set[DirectProtocol], state.connections)
-        now_s, keep_s = asyncio.get_running_loop().time(), connection.timeout_keep_alive
-        connection.tick(now_s + keep_s - 1, 1.0)
-        line.ask("/now", b"")
-        await line.answer()
-        line.writer.write(b"POST /now HTTP/1.1\r\n")
-        await asyncio.sleep(0.05)
-        # A request is on its way, which has a limit of its own.
-        connection.tick(now_s + keep_s + 1, keep_s * 10)
-        line.writer.write(b"host: a\r\ncontent-length: 0\r\n\r\n")
-        assert (await line.answer()).endswith(b"now")
-        connection.tick(asyncio.get_running_loop().time() + keep_s + 1, 1.0)
-        assert await line.rest() == b""

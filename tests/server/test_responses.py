@@ -1,16 +1,23 @@
 """Responses that are kept: retrieved, followed again, cancelled, deleted, gone on from."""
 
 import asyncio
-from typing import Any
+from typing import Any, Literal
 
+import httpx2
+import msgspec
 import openai
 import pytest
+from openai.types.responses import ResponseInputParam
 
 from headwater.conversation import Request, Text, User
-from headwater.events import Completed
+from headwater.errors import CallerError
+from headwater.events import Completed, DialectName
 from headwater.records import Run
+from headwater.server.callers import LOCAL
+from headwater.server.responses_routes import ResponsesRoutes
+from headwater.server.stored import find_response, response_object
 from headwater.store.results import Start
-from tests.server.house import PATHS, House, asking, frames
+from tests.server.house import DIALECTS, PATHS, House, asking, frames
 
 pytestmark = pytest.mark.anyio
 
@@ -155,14 +162,64 @@ async def test_what_was_deleted_is_gone(house: House) -> None:
         await house.openai.responses.retrieve(answer.id)
 
 
+async def sent_nothing(message: Any) -> None:
+    raise AssertionError(message)
+
+
+@pytest.mark.parametrize("session_id", [None, "s"])
+@pytest.mark.parametrize(
+    ("query", "log_dropped"), [(b"", False), (b"", True), (b"stream=true&starting_after=1", False)]
+)
+async def test_what_is_deleted_while_it_is_looked_up_is_not_found(
+    house: House, session_id: str | None, query: bytes, log_dropped: bool
+) -> None:
+    """It had been there: with nothing to read it would look as if it went on."""
+    services = house.services
+    more: dict[str, Any] = {} if session_id is None else {"session_id": session_id}
+    response_id = (await house.post("responses", "demo/echo", background=True, **more)).json()["id"]
+    await services.runs.wait("local", response_id.replace("resp_", "run_"))
+    if log_dropped:
+        await services.store.tidy(-1.0)
+    stored = await find_response(services, LOCAL, response_id)
+    assert stored is not None
+    if session_id is None:
+        await services.store.delete_run("local", stored.run.id)
+    else:
+        await services.store.delete_session("local", session_id)
+    scope = {"path_params": {"response_id": response_id}, "query_string": query}
+    with pytest.raises(CallerError, match=response_id) as refused:
+        await ResponsesRoutes(services).retrieve(scope, LOCAL, stored, sent_nothing)
+    assert (refused.value.status, refused.value.code) == (404, "not_found")
+
+
+async def test_a_log_that_is_dropped_while_it_is_looked_up_is_not_an_answer_that_goes_on(house: House) -> None:
+    answer = await house.openai.responses.create(model="demo/echo", input="Hi")
+    stored = await find_response(house.services, LOCAL, answer.id)
+    assert stored is not None
+    await house.services.store.tidy(-1.0)
+    shown = msgspec.json.decode(await response_object(house.services.store, stored))
+    assert (shown["status"], shown["output"]) == ("completed", answer.to_dict()["output"])
+
+
 async def test_what_goes_on_or_belongs_to_a_session_is_not_deleted(house: House) -> None:
+    """And SDKs, which try again by themselves on such a status, do not: it would be in vain."""
+    asked: list[str] = []
+
+    async def note(request: httpx2.Request) -> None:
+        asked.append(request.method)
+
+    http = openai.DefaultAsyncHttpxClient(event_hooks={"request": [note]})
+    client = house.openai.with_options(http_client=http)
     running = await house.openai.responses.create(model="chat/sim/stall-after-1", input="Hi", background=True)
-    refused = await house.http.delete(f"{STORED}/{running.id}")
-    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "run_active")
+    kept = (await house.post("responses", "demo/echo", session_id="s")).json()
+    for response_id, code in ((running.id, "run_active"), (kept["id"], "in_session")):
+        with pytest.raises(openai.ConflictError) as refused:
+            await client.responses.delete(response_id)
+        assert refused.value.code == code
+        assert refused.value.response.headers["x-should-retry"] == "false"
+    assert asked == ["DELETE", "DELETE"]
     await house.openai.responses.cancel(running.id)
-    body = (await house.post("responses", "demo/echo", session_id="s")).json()
-    refused = await house.http.delete(f"{STORED}/{body['id']}")
-    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "in_session")
+    await http.aclose()
 
 
 @pytest.mark.parametrize("store", [True, False])
@@ -175,6 +232,71 @@ async def test_a_response_goes_on_from_a_previous_one(house: House, store: bool)
     assert second.previous_response_id == first.id
     told = [(message["role"], message["content"]) for message in house.simulator.requests[1].body["messages"]]
     assert told[-3:] == [("user", "one"), ("assistant", "one"), ("user", "two")]
+
+
+def told(house: House, dialect: DialectName) -> list[tuple[str, str]]:
+    """What the last upstream was asked: who says what, with the system prompt first where it has a field of its own."""
+    body = house.simulator.requests[-1].body
+    match dialect:
+        case "chat":
+            return [(message["role"], message["content"]) for message in body["messages"]]
+        case "responses":
+            first = [("system", body["instructions"])] if "instructions" in body else []
+            return [*first, *((item["role"], item["content"]) for item in body["input"])]
+        case "messages":
+            system = [("system", block["text"]) for block in body.get("system", ())]
+            return [*system, *((turn["role"], turn["content"][0]["text"]) for turn in body["messages"])]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("role", ["developer", "system"])
+async def test_what_a_developer_said_in_the_input_is_part_of_the_history(
+    house: House, dialect: DialectName, role: Literal["developer", "system"]
+) -> None:
+    """Only `instructions` are for the response that they came with."""
+    model = f"{dialect}/sim/echo"
+    first = await house.openai.responses.create(
+        model=model,
+        input=[{"role": role, "content": "ALWAYS FRENCH"}, {"role": "user", "content": "one"}],
+        instructions="Be brief.",
+    )
+    said = [("system", "ALWAYS FRENCH"), ("user", "one"), ("assistant", "one"), ("user", "two")]
+    second = await house.openai.responses.create(model=model, input="two", previous_response_id=first.id)
+    assert told(house, dialect) == said
+    await house.openai.responses.create(model=model, input="three", previous_response_id=second.id)
+    assert told(house, dialect) == [*said, ("assistant", "two"), ("user", "three")]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("store", [True, False])
+async def test_new_instructions_come_first_and_take_the_place_of_the_old_ones(
+    house: House, dialect: DialectName, store: bool
+) -> None:
+    model = f"{dialect}/sim/echo"
+    french: ResponseInputParam = [{"role": "developer", "content": "ALWAYS FRENCH"}, {"role": "user", "content": "one"}]
+    first = await house.openai.responses.create(model=model, input=french, instructions="Be brief.")
+    await house.openai.responses.create(
+        model=model, input="two", instructions="Be long.", previous_response_id=first.id, store=store
+    )
+    system = [("system", "Be long."), ("system", "ALWAYS FRENCH")]
+    assert told(house, dialect) == [*system, ("user", "one"), ("assistant", "one"), ("user", "two")]
+
+
+async def test_what_a_developer_says_in_the_midst_keeps_its_place_where_there_is_one(house: House) -> None:
+    first = await house.openai.responses.create(model="chat/sim/echo", input="one")
+    french: ResponseInputParam = [{"role": "developer", "content": "NOW FRENCH"}, {"role": "user", "content": "two"}]
+    for dialect in DIALECTS:
+        answer = await house.openai.responses.create(
+            model=f"{dialect}/sim/echo", input=french, previous_response_id=first.id
+        )
+        before, after = [("user", "one"), ("assistant", "one")], [("user", "two")]
+        system = [("system", "NOW FRENCH")]
+        if dialect == "messages":
+            # It has but one place for it; and says so.
+            assert told(house, dialect) == [*system, *before, *after]
+            assert "loses its place" in answer.model_dump_json()
+        else:
+            assert told(house, dialect) == [*before, *system, *after]
 
 
 async def test_only_an_answer_can_be_gone_on_from(house: House) -> None:
@@ -190,6 +312,25 @@ async def test_only_an_answer_can_be_gone_on_from(house: House) -> None:
         assert answer.json()["error"]["param"] == "previous_response_id"
         assert answer.json()["error"]["code"] == code
     await house.openai.responses.cancel(running.id)
+
+
+@pytest.mark.parametrize("more", [{}, {"background": True}, {"stream": True}, {"store": False}])
+async def test_a_history_of_which_something_was_deleted_is_not_gone_on_from(house: House, more: dict[str, Any]) -> None:
+    """Before anything is begun: a model that was told the rest of it would answer to something else."""
+    first = await house.openai.responses.create(model="chat/sim/echo", input="one")
+    second = await house.openai.responses.create(model="chat/sim/echo", input="two", previous_response_id=first.id)
+    third = await house.openai.responses.create(model="chat/sim/echo", input="three", previous_response_id=second.id)
+    await house.openai.responses.delete(first.id)
+    kept = await house.services.store.runs("local")
+    for last in (second, third):
+        answer = await house.post("responses", "chat/sim/echo", previous_response_id=last.id, **more)
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"]) == (400, "previous_response_not_found")
+        assert (error["type"], error["param"]) == ("invalid_request_error", "previous_response_id")
+        assert last.id in error["message"]
+        assert first.id in error["message"]
+    assert await house.services.store.runs("local") == kept
+    assert len(house.simulator.requests) == 3
 
 
 @pytest.mark.parametrize("session_id", [None, "s"])

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
+import anthropic
+import openai
 import pytest
 
 from headwater.events import Interrupted
@@ -85,6 +87,28 @@ async def test_what_is_not_kept_is_answered_also_if_who_may_come_can_not_be_aske
             await clock.advance(KNOWN_S)
             for dialect in DIALECTS:
                 assert len(await house.events(dialect, "chat/sim/tokens-2", **UNKEPT.get(dialect, {}))) > 2
+
+
+def lose_keys(house: House) -> None:
+    """Nobody can be told from anybody else any more, as if the store could not be reached."""
+    house.services.store._database._writer.execute("ALTER TABLE key RENAME TO lost")  # type: ignore[attr-defined]
+
+
+async def test_whoever_asks_for_models_of_a_store_that_is_away_is_told_so(
+    house: House, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lose_keys(house)
+    for path in ("/v1/models", "/v1/models/demo/echo"):
+        answer = await house.http.get(path)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert answer.json()["error"]["code"] == "store_unavailable"
+        assert str(tmp_path) not in answer.text
+    with pytest.raises(openai.InternalServerError, match="The store: unreachable"):
+        await house.openai.with_options(max_retries=0).models.list()
+    with pytest.raises(anthropic.InternalServerError, match="The store: unreachable") as refused:
+        await house.anthropic.with_options(max_retries=0).models.list()
+    assert refused.value.type == "overloaded_error"
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 
 async def test_a_log_that_vanishes_under_its_follower_is_no_success(house: House) -> None:

@@ -1,10 +1,14 @@
 """Comparisons (C80–C82), images, and what a person sees of both."""
 
 import asyncio
+import hashlib
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from headwater.conversation import Request, Text, User
+from headwater.records import IdempotencyKey, Run
 from tests.server_native.serving import Served, served, settings_of, store_url, until
 
 pytestmark = pytest.mark.anyio
@@ -112,11 +116,59 @@ async def test_a_busy_pane_refuses_for_all(server: Served) -> None:
     answer = await server.post(f"/api/groups/{group['id']}/messages", {"content": "x"})
     assert (answer.status, answer.code) == (409, "session_busy")
     assert answer.error["active_run_id"] == group["panes"][1]["run"]["id"]
-    # With a key it may be the same request again: whoever can, begins.
+    # So it does for one with a key that was not used yet; and what was not asked may be asked again with it.
     key = {"idempotency-key": "again"}
+    for _ in range(2):
+        answer = await server.post(f"/api/groups/{group['id']}/messages", {"content": "x"}, headers=key)
+        assert (answer.status, answer.code) == (409, "session_busy")
+    await server.post(f"/api/runs/{group['panes'][1]['run']['id']}/stop")
     answer = await server.post(f"/api/groups/{group['id']}/messages", {"content": "x"}, headers=key)
     assert answer.status == 201
-    assert answer.json["panes"][1]["run"]["id"] == group["panes"][1]["run"]["id"]
+    assert "idempotency-replayed" not in answer.headers
+
+
+async def test_what_is_said_to_all_at_once_is_said_or_refused(server: Served) -> None:
+    group = await compare(server, "fast", "fast")
+    for pane in group["panes"]:
+        await server.ended(pane["run"]["id"])
+    path, texts = f"/api/groups/{group['id']}/messages", [f"m{n}" for n in range(6)]
+    answers = await asyncio.gather(
+        *(server.post(path, {"content": text}, headers={"idempotency-key": text}) for text in texts)
+    )
+    assert {answer.status for answer in answers} == {201, 409}
+    said = []
+    for pane in group["panes"]:
+        said += [
+            item["content"] for item in (await server.get(f"/api/sessions/{pane['session_id']}/messages")).json["items"]
+        ]
+    for text, answer in zip(texts, answers, strict=True):
+        assert (text in said) is (answer.status == 201)
+
+
+async def test_what_a_request_did_not_come_to_ask_is_asked_when_it_is_sent_again(server: Served) -> None:
+    group = await compare(server, "fast", "fast")
+    before = [await server.ended(pane["run"]["id"]) for pane in group["panes"]]
+    path, body = f"/api/groups/{group['id']}/messages", b'{"content": "x"}'
+    digest = hashlib.sha256(f"POST {path}\n".encode() + body).hexdigest()
+    services = server.services
+    now, session_id = services.clock.unix_s(), before[0]["session_id"]
+    run = Run(id="run_half", owner="local", model="fast", created_at=now, session_id=session_id)
+    half = services.sessions.said(run, Request((User((Text("x"),)),)))
+    await services.runs.start(replace(half, idempotency=IdempotencyKey("half", digest)))
+    again = await server.ask("POST", path, raw=body, headers={"idempotency-key": "half"})
+    assert (again.status, again.headers["idempotency-replayed"]) == (201, "true")
+    runs = [pane["run"]["id"] for pane in again.json["panes"]]
+    assert runs[0] == "run_half"
+    assert runs[1] != before[1]["id"]
+    assert len((await server.get("/api/runs")).json["runs"]) == 4
+
+
+async def test_a_comparison_without_panes_can_be_told_nothing(server: Served) -> None:
+    group = await compare(server, "fast")
+    await server.ended(group["panes"][0]["run"]["id"])
+    await server.ask("DELETE", f"/api/sessions/{group['panes'][0]['session_id']}")
+    answer = await server.post(f"/api/groups/{group['id']}/messages", {"content": "x"})
+    assert (answer.status, answer.code) == (409, "no_panes")
 
 
 async def test_a_comparison_that_is_asked_for_twice_is_made_once(server: Served) -> None:

@@ -234,10 +234,28 @@ async def test_an_unrecorded_run_that_ignores_its_stop_is_not_said_to_be_closed(
     await source.begun.wait()
     answer = await server.post(f"/api/runs/{run.id}/stop", {"wait_s": 0})
     assert (answer.status, answer.json["upstream_closed"]) == (202, False)
+    assert answer.json["caused_by_this_call"] is True
     again = await server.post(f"/api/runs/{run.id}/stop", {"wait_s": 0})
     assert again.status == 202, again.body
     assert again.json["caused_by_this_call"] is False
     source.let_go.set_result(None)
+
+
+async def test_a_stop_that_nobody_has_confirmed_was_asked_for_by_who_came_first(server: Served) -> None:
+    source = Stubborn()
+
+    async def stubborn(run: Run) -> Source:
+        return source
+
+    services = server.services
+    run = Run(id=services.make_id("run"), owner="local", model="fast", created_at=services.clock.unix_s())
+    await services.runs.start(Start(run=run, request=Request(())), stubborn)
+    await source.begun.wait()
+    answers = [await server.post(f"/api/runs/{run.id}/stop", {"wait_s": 0}) for _ in range(2)]
+    assert [answer.status for answer in answers] == [202, 202]
+    assert [answer.json["caused_by_this_call"] for answer in answers] == [True, False]
+    source.let_go.set_result(None)
+    await server.ended(run.id)
 
 
 def _asking(server: Served) -> MakeSource:

@@ -160,6 +160,49 @@ async def test_a_fork_goes_its_own_way(server: Served) -> None:
     assert (await server.post(f"/api/sessions/{session_id}/fork", {"message_id": "none"})).status == 404
 
 
+async def test_a_cut_answer_is_gone_on_with_in_the_fork_that_has_a_copy_of_it(server: Served) -> None:
+    session_id, other = await server.session(), await server.session()
+    cut = (await server.say(session_id, "One", "cut"))["run"]["id"]
+    await server.ended(cut)
+    before = await items(server, session_id)
+    fork = (await server.post(f"/api/sessions/{session_id}/fork", {"message_id": before[1]["id"]})).json["id"]
+    path = f"/api/runs/{cut}/continue"
+    for elsewhere in (other, "none"):
+        assert (await server.post(path, {"model": "fast", "session_id": elsewhere})).status == 404
+    gone_on = await server.post(path, {"model": "fast", "session_id": fork})
+    assert (gone_on.status, gone_on.json["run"]["session_id"]) == (201, fork)
+    await server.ended(gone_on.json["run"]["id"])
+    copied = await items(server, fork)
+    assert [item["content"] for item in copied if item["kind"] == "message"] == ["One", "t0 t1 t2 ", "t0 t1 t2 t3 t4 "]
+    assert copied[-1]["continues"] == copied[1]["id"]
+    assert await items(server, session_id) == before
+    # Its own session may be named, and need not be.
+    for body in ({"session_id": session_id}, {}):
+        run = (await server.post(path, {"model": "fast"} | body)).json["run"]
+        assert run["session_id"] == session_id
+        await server.ended(run["id"])
+
+
+async def test_a_fork_goes_on_with_what_was_cut_when_its_origin_is_deleted(server: Served) -> None:
+    session_id = await server.session()
+    cut = (await server.say(session_id, "One", "cut"))["run"]["id"]
+    await server.ended(cut)
+    whole = (await server.say(session_id, "Two", "fast"))["run"]["id"]
+    await server.ended(whole)
+    last = (await items(server, session_id))[-1]["id"]
+    fork = (await server.post(f"/api/sessions/{session_id}/fork", {"message_id": last})).json["id"]
+    assert (await server.ask("DELETE", f"/api/sessions/{session_id}")).status == 204
+    path = f"/api/runs/{cut}/continue"
+    assert (await server.post(path, {"model": "fast"})).status == 404
+    gone_on = await server.post(path, {"session_id": fork})
+    assert (gone_on.status, gone_on.json["run"]["model"]) == (201, "cut"), gone_on.body
+    assert gone_on.json["run"]["session_id"] == fork
+    await server.ended(gone_on.json["run"]["id"])
+    done = await server.post(f"/api/runs/{whole}/continue", {"session_id": fork})
+    assert (done.status, done.code) == (409, "run_complete")
+    assert (await server.post("/api/runs/run_none/continue", {"session_id": fork})).status == 404
+
+
 async def test_a_session_is_taken_away(server: Served) -> None:
     session_id = await server.session(title="Mine", id="a:b~c")
     await talk(server, session_id, "Hello")
@@ -220,6 +263,86 @@ async def test_what_is_no_longer_queued_can_not_be_changed(server: Served) -> No
     await server.say(session_id, "B", multitask="queue")
     assert (await server.ask("DELETE", f"/api/sessions/{session_id}/queue")).status == 204
     assert (await queue_of(server, session_id))["items"] == []
+
+
+async def test_what_is_queued_with_a_history_of_its_own_is_asked_as_it_was_edited(server: Served) -> None:
+    session_id = await server.session()
+    active = (await server.say(session_id, model="hang"))["run"]["id"]
+    history = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Old"},
+        {"role": "assistant", "content": "Yes"},
+        {"role": "user", "content": "New"},
+    ]
+    body = {"model": "fast", "messages": history, "session_id": session_id, "multitask": "queue"}
+    queued = (await server.post("/api/runs", body)).json["id"]
+    edit = {"edit": {"run_id": queued, "content": "Newer"}}
+    assert (await server.ask("PATCH", f"/api/sessions/{session_id}/queue", edit)).status == 200
+    await server.post(f"/api/runs/{active}/stop")
+    await server.ask("PATCH", f"/api/sessions/{session_id}/queue", {"resume": True})
+    await server.ended(queued)
+    asked = server.simulator.requests[-1].body
+    assert [message["content"] for message in asked["messages"]] == ["Be brief.", "Old", "Yes", "Newer"]
+    said = [item["content"] for item in await items(server, session_id) if item.get("role") == "user"]
+    assert said == ["Hello", "Newer"]
+
+
+async def test_a_queued_message_is_edited_only_to_what_could_have_been_said(server: Served) -> None:
+    session_id = await server.session()
+    await server.say(session_id, model="hang")
+    queued = (await server.say(session_id, "A", "messages/sim/tokens-5", multitask="queue"))["run"]["id"]
+    for content, image in (("", None), ("x", "data:image/tiff;base64,AAAA")):
+        parts = [{"type": "image", "url": image}] if image else []
+        said = {"content": content, "parts": parts}
+        new = await server.post(f"/api/sessions/{session_id}/messages", said | {"model": "messages/sim/tokens-5"})
+        edit = {"edit": said | {"run_id": queued}}
+        edited = await server.ask("PATCH", f"/api/sessions/{session_id}/queue", edit)
+        assert (edited.status, edited.json) == (400, new.json)
+    assert [item["content"] for item in (await queue_of(server, session_id))["items"]] == ["A"]
+
+
+async def test_what_brings_no_words_to_the_queue_can_not_be_given_others(server: Served) -> None:
+    session_id = await server.session()
+    before = await talk(server, session_id, "One")
+    cut = (await server.say(session_id, "Two", "cut"))["run"]["id"]
+    await server.ended(cut)
+    await server.say(session_id, model="hang")
+    again = {"model": "fast", "multitask": "queue"}
+    paths = (f"/api/sessions/{session_id}/messages/{before[1]['id']}/regenerate", f"/api/runs/{cut}/continue")
+    for path in paths:
+        queued = (await server.post(path, again)).json["run"]["id"]
+        edit = {"edit": {"run_id": queued, "content": "x"}, "order": [queued]}
+        answer = await server.ask("PATCH", f"/api/sessions/{session_id}/queue", edit)
+        assert (answer.status, answer.code) == (409, "not_editable")
+    assert [item["content"] for item in (await queue_of(server, session_id))["items"]] == ["", ""]
+
+
+async def test_a_queue_is_changed_as_asked_or_not_at_all(server: Served) -> None:
+    session_id = await server.session()
+    path = f"/api/sessions/{session_id}/queue"
+    active = (await server.say(session_id, model="hang"))["run"]["id"]
+    runs = [(await server.say(session_id, text, multitask="queue"))["run"]["id"] for text in ("A", "B")]
+    edit = {"run_id": runs[0], "content": "A2"}
+    for unknown in (active, "run_none"):
+        answer = await server.ask("PATCH", path, {"edit": edit, "order": [runs[1], unknown], "resume": True})
+        assert answer.status == 404
+        assert [item["content"] for item in (await queue_of(server, session_id))["items"]] == ["A", "B"]
+
+
+async def test_a_session_is_changed_as_asked_or_not_at_all(server: Served) -> None:
+    session_id = await server.session(title="T")
+    before = await talk(server, session_id, "One")
+    path = f"/api/sessions/{session_id}/messages/{before[1]['id']}/regenerate"
+    await server.ended((await server.post(path, {"model": "fast"})).json["run"]["id"])
+    was = (await server.get(f"/api/sessions/{session_id}")).json
+    assert was["head_id"] != before[1]["id"]
+    for patch in ({"head_id": before[1]["id"], "read_id": "none"}, {"head_id": "none", "read_id": before[1]["id"]}):
+        answer = await server.ask("PATCH", f"/api/sessions/{session_id}", patch | {"title": "Other"})
+        assert answer.status == 404
+        assert (await server.get(f"/api/sessions/{session_id}")).json == was
+    both = {"head_id": before[0]["id"], "read_id": before[1]["id"], "title": "Other"}
+    changed = (await server.ask("PATCH", f"/api/sessions/{session_id}", both)).json
+    assert (changed["head_id"], changed["read_id"], changed["title"]) == (was["head_id"], before[1]["id"], "Other")
 
 
 async def test_a_message_may_take_the_place_of_the_active_run(server: Served) -> None:

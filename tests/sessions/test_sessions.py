@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 from msgspec.structs import replace
 
-from headwater.conversation import Assistant, Image, Message, Request, Text, ToolOutput, User
+from headwater.conversation import Assistant, Image, Message, Parameters, Request, System, Text, ToolOutput, User
 from headwater.errors import CallerError
 from headwater.events import AttemptStarted, Completed, Event, Incomplete, Outcome, Stopped, TextDelta
-from headwater.records import AtHead, Blob, Run, Session, Under
+from headwater.records import AtHead, Blob, QueueEntry, Run, Session, Under
 from headwater.sessions.context import Context
 from headwater.sessions.export import from_json
 from headwater.sessions.leavings import left
@@ -17,7 +17,7 @@ from headwater.sessions.sessions import Export, Sessions
 from headwater.sessions.view import AnswerItem, MessageItem, View
 from headwater.store.base import Store
 from headwater.store.memory import MemoryDatabase, open_memory
-from headwater.store.results import Ending, EndStands, Missing, SessionChange, Start, Started
+from headwater.store.results import Ending, EndStands, Missing, Queued, SessionChange, Start, Started
 from headwater.testing.clock import ManualClock
 from tests.sessions.talks import call, folded, ids, ran
 
@@ -50,6 +50,16 @@ class Desk:
 
     async def say(self, *messages: Message) -> Started:
         return await self.start(self.sessions.said(self.run(), Request(messages), create_session=True))
+
+    async def queue(self, request: Request) -> QueueEntry:
+        """Behind what runs, or is begun for it to wait for."""
+        for _ in range(2):
+            start = self.sessions.said(self.run(), request, create_session=True)
+            result = await self.store.start(replace(start, multitask="queue"))
+        assert isinstance(result, Queued)
+        transcript = await self.store.transcript("ann", "s")
+        assert transcript is not None
+        return transcript.queue[-1]
 
     async def end(self, run: Run, *events: Event, outcome: Outcome = Completed()) -> Run:
         kept = left(run, folded([*ASKED, *events]), outcome, now=1.0, make_id=self.make_id)
@@ -143,7 +153,7 @@ async def test_an_answer_of_several_turns_is_given_again_from_its_beginning(desk
     assert await desk.told(started.run) == ["Hi"]
     await desk.end(started.run, TextDelta("two"))
     assert [item.content for item in await desk.shown()] == ["Hi", "two"]
-    await desk.sessions.turn_to("ann", "s", first.id)
+    await desk.sessions.change("ann", "s", SessionChange(head_id=first.id))
     assert [item.content for item in await desk.shown()] == ["Hi", "", "one"]
 
 
@@ -168,6 +178,31 @@ async def test_a_result_that_a_client_brought_is_answered_again_not_the_call(des
         assert start.place == Under(brought)
 
 
+async def test_what_waits_is_asked_in_other_words_behind_what_came_before_them(desk: Desk) -> None:
+    first, new = user("Old"), user("New")
+    parameters = Parameters(seed=7)
+    cases: list[tuple[list[Message], list[int]]] = [
+        ([user("1")], []),
+        ([user("1"), user("2")], []),
+        ([System((Text("S"),)), first, Assistant((Text("Yes"),)), user("1"), user("2")], [0, 1, 2]),
+        ([first, Assistant((Text("Yes"),)), user("1"), System((Text("S"),))], [0, 1, 3]),
+    ]
+    for before, kept in cases:
+        waiting = await desk.queue(Request(tuple(before), parameters=parameters))
+        asked = await desk.sessions.reworded(waiting, new)
+        assert asked == Request((*(before[n] for n in kept), new), parameters=parameters)
+
+
+async def test_only_words_that_wait_can_be_others(desk: Desk) -> None:
+    results = Request((ToolOutput("c1", (Text("found"),)), user("1")))
+    for request in (NOTHING, results):
+        with pytest.raises(CallerError) as raised:
+            await desk.sessions.reworded(await desk.queue(request), user("New"))
+        assert (raised.value.status, raised.value.code) == (409, "not_editable")
+    gone = replace(await desk.queue(Request((user("1"),))), run=desk.run())
+    assert await desk.sessions.reworded(gone, user("New")) == Missing("run")
+
+
 async def test_a_cut_answer_is_gone_on_with_in_a_new_message(desk: Desk) -> None:
     """C27."""
     cut = await desk.talk("Hi", TextDelta("t0 "), outcome=Incomplete("length"))
@@ -190,6 +225,30 @@ async def test_an_answer_is_gone_on_with_where_it_was_cut_also_later(desk: Desk)
     start = await desk.sessions.gone_on_with(desk.run(), NOTHING, cut)
     assert isinstance(start, Start)
     assert start.place == Under((await desk.shown())[1].id)
+
+
+async def test_a_cut_answer_is_gone_on_with_in_a_fork(desk: Desk) -> None:
+    cut = await desk.talk("Hi", TextDelta("t0 "), outcome=Stopped("user"))
+    fork = await desk.sessions.fork("ann", "s", (await desk.shown())[1].id)
+    assert isinstance(fork, Session)
+    start = await desk.sessions.gone_on_with(desk.run(fork.id), NOTHING, cut)
+    assert isinstance(start, Start)
+    assert (start.place, start.run.continues) == (Under(fork.head_id), cut.id)
+    assert await desk.store.delete_session("ann", "s") is None
+    known = await desk.sessions.run_of_copy("ann", fork.id, cut.id)
+    assert known is not None
+    assert (known.id, known.model, known.outcome) == (cut.id, cut.model, cut.outcome)
+    again = await desk.sessions.gone_on_with(start.run, NOTHING, known)
+    assert again == start
+    for session_id, run_id in ((fork.id, "none"), ("s", cut.id)):
+        assert await desk.sessions.run_of_copy("ann", session_id, run_id) is None
+
+
+async def test_what_a_session_has_no_copy_of_can_not_be_gone_on_with_there(desk: Desk) -> None:
+    await desk.store.create_session(Session(id="other", owner="ann", created_at=1.0, updated_at=1.0))
+    for words in ([], [TextDelta("t0 ")]):
+        cut = await desk.talk("Hi", *words, outcome=Stopped("user"))
+        assert await desk.sessions.gone_on_with(desk.run("other"), NOTHING, cut) == Missing("message")
 
 
 async def test_a_run_cut_after_its_tools_goes_on_after_their_results(desk: Desk) -> None:
@@ -285,7 +344,7 @@ async def test_what_is_not_there_is_missing(desk: Desk) -> None:
     for owner, session_id in (("ann", "none"), ("bob", "s")):
         assert await sessions.view(owner, session_id) == Missing("session")
         assert await sessions.export(owner, session_id, "md") == Missing("session")
-        assert await sessions.turn_to(owner, session_id, "m") == Missing("session")
+        assert await sessions.change(owner, session_id, SessionChange(head_id="m")) == Missing("session")
         assert await sessions.fork(owner, session_id, "m") == Missing("session")
-    assert await sessions.turn_to("ann", "s", "m") == Missing("message")
+    assert await sessions.change("ann", "s", SessionChange(head_id="m")) == Missing("message")
     assert await sessions.fork("ann", "s", "m") == Missing("message")

@@ -85,7 +85,7 @@ def test_a_script_that_can_t_be_read_is_said_in_words(tmp_path: Path, content: s
         script.write_bytes(content.encode("utf-8", "surrogateescape"))
     with start(str(script)) as process:
         _, err = process.communicate(timeout=10)
-        assert process.returncode == 1
+        assert process.returncode == 2
         assert complaint in err
         assert "script.toml" in err
         assert "Traceback" not in err

@@ -190,7 +190,7 @@ export const api = {
   },
   run: (id: string) => ask<RunShape>(run(id)),
   stop: (id: string) => ask<Stopping>(run(id, "/stop"), { method: "POST", json: { wait_s: 5 } }),
-  goOn: (id: string, again: Again, key: string) =>
+  goOn: (id: string, again: Again & { session_id: string }, key: string) =>
     askSurely<Asked>(run(id, "/continue"), { method: "POST", json: again, key }),
   approve: (
     id: string,

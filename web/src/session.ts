@@ -265,7 +265,9 @@ export class OpenSession {
   }
 
   goOn(runId: string): Promise<boolean> {
-    return this.ask(() => api.goOn(runId, { on_disconnect: this.onDisconnect }, newKey()));
+    // In this session, also if it is a fork, and the run was another's.
+    const again = { session_id: this.id, on_disconnect: this.onDisconnect };
+    return this.ask(() => api.goOn(runId, again, newKey()));
   }
 
   private isSaid(messageId: string): boolean {

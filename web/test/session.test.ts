@@ -191,3 +191,28 @@ test.each(Array.from({ length: 60 }, (_, seed) => seed))("in any order, %i", asy
   expect(session.pending.value).toBe(null);
   session.close();
 });
+
+test("an answer is gone on with in the session that shows it, be it a fork", async () => {
+  const world = new World("fork");
+  world.open();
+  hub.nudge();
+  const session = new OpenSession(world.id);
+  const witness = new Witness(session);
+  void session.load();
+  await quiet();
+  await drain(world, witness);
+  witness.waitFor(session.send({ content: "said" }), "said");
+  await quiet();
+  await drain(world, witness);
+  // A word, and the end.
+  world.next().at(-1)!();
+  world.complete();
+  await drain(world, witness);
+  const last = session.rows.value.at(-1);
+  const goneOn = session.goOn(last?.kind === "answer" ? last.runId : "");
+  witness.waitFor(goneOn);
+  await quiet();
+  await drain(world, witness);
+  expect(await goneOn).toBe(true);
+  session.close();
+});

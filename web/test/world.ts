@@ -104,7 +104,7 @@ export class World {
     if (path.startsWith("api/runs/")) {
       const run = this.runs.get(path.split("/")[2]!)!;
       if (path.endsWith("/stop")) this.end(run, STOPPED);
-      if (path.endsWith("/continue")) return this.active ? 409 : this.start(this.newRun(null));
+      if (path.endsWith("/continue")) return this.goneOn(body.session_id);
       return { run: shape(run) };
     }
     if (what === "queue") return this.queueShape();
@@ -113,6 +113,12 @@ export class World {
     if (method === "PUT") return this.branch(id!, 0, String(body.content));
     if (how === "regenerate") return this.branch(id!, 1, null);
     return this.taken(String(body.content), String(body.multitask ?? "reject"));
+  }
+
+  /** Elsewhere there is no copy of it. */
+  private goneOn(sessionId: unknown): unknown {
+    if (sessionId !== this.id) return 404;
+    return this.active ? 409 : this.start(this.newRun(null));
   }
 
   private info() {

@@ -39,7 +39,11 @@ def chat(
     system: Annotated[str | None, typer.Option("--system", "-s", help="Instructions for the model.")] = None,
     session: Annotated[
         str | None,
-        typer.Option(help="The conversation to go on with; made if it is new.", autocompletion=complete_session),
+        typer.Option(
+            help="The conversation to go on with: its id, the end of it (six characters or more), or `last`. "
+            "Else one is made that is called so.",
+            autocompletion=complete_session,
+        ),
     ] = None,
     go_on: Annotated[bool, typer.Option("--continue", "-c", help="Go on with the last conversation.")] = False,
     attach: Annotated[list[Path] | None, typer.Option("--attach", "-a", help="An image; several if repeated.")] = None,
@@ -53,6 +57,8 @@ def chat(
     """Talk with a model, or ask it one thing: `headwater chat "…"`, or with something piped in."""
     if session is not None and go_on:
         exits.leave("either --session or --continue.")
+    if session == "last":
+        session, go_on = None, True
     question = " ".join(prompt or [])
     piped = "" if sys.stdin.isatty() else sys.stdin.buffer.read().decode("utf-8", "replace").strip("\n")
     asked = "\n\n".join(part for part in (question, piped) if part)
@@ -61,21 +67,28 @@ def chat(
         exits.leave("what is the question? Give it as an argument, or pipe it in.")
 
     async def work(reached: "Reached") -> int:
-        from headwater.cli.asking import Conversation
+        from headwater.cli.asking import Conversation, Unsaid
 
         conversation = Conversation(reached, model, system)
-        if session is not None:
-            await conversation.open_or_begin(session)
-        elif go_on and await conversation.open_last() is None:
-            exits.leave("there is no conversation yet to go on with.")
-        if talks:
-            from headwater.cli.talk import Talk
+        try:
+            await _open(conversation, session, go_on)
+            if not talks:
+                return await _ask_once(reached, conversation, asked, attach or [], reasoning, as_json, plain)
+        except Unsaid as error:
+            exits.leave(str(error), error.code)
+        from headwater.cli.talk import Talk
 
-            conversation.images += attach or []
-            return await Talk(reached, conversation, reasoning or "show", plain).run()
-        return await _ask_once(reached, conversation, asked, attach or [], reasoning, as_json, plain)
+        conversation.images += attach or []
+        return await Talk(reached, conversation, reasoning or "show", plain).run()
 
     raise typer.Exit(with_server(Where(server, key, file), work))
+
+
+async def _open(conversation: "Conversation", session: str | None, go_on: bool) -> None:
+    if session is not None:
+        await conversation.open_or_begin(session)
+    elif go_on and await conversation.open_last() is None:
+        exits.leave("there is no conversation yet to go on with.")
 
 
 async def _ask_once(
@@ -87,12 +100,7 @@ async def _ask_once(
     as_json: bool,
     plain: bool,
 ) -> int:
-    from headwater.cli.asking import BadImage
-
-    try:
-        run_id = await conversation.say(asked, images)
-    except BadImage as error:
-        exits.leave(str(error))
+    run_id = await conversation.say(asked, images)
     try:
         return await follow(server, run_id, reasoning, as_json, plain)
     except BrokenPipeError:

@@ -5,15 +5,23 @@ import logging
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from headwater.config.settings import Settings
 from headwater.server.process import Front, server_for
 from headwater.server.services import Services
+from headwater.upstream.catalog import Catalog
+
+
+class Embedded(NamedTuple):
+    url: str
+    """On loopback, at any free port, so that other commands find it."""
+    catalog: Catalog
 
 
 @asynccontextmanager
-async def embedded(settings: Settings) -> AsyncIterator[str]:
-    """Its address: on loopback, at any free port, so that other commands find it. Raises `StoreError`."""
+async def embedded(settings: Settings) -> AsyncIterator[Embedded]:
+    """Raises `StoreError`."""
     # Its remarks would be in the midst of what somebody reads.
     logging.getLogger("headwater").setLevel(logging.CRITICAL)
     with socket.socket() as listener:
@@ -25,7 +33,7 @@ async def embedded(settings: Settings) -> AsyncIterator[str]:
         server = server_for(services, front)
         serving = asyncio.create_task(server.serve([listener]), name="embedded: serve")
         try:
-            yield url
+            yield Embedded(url, services.upstreams.catalog)
         finally:
             services.drain()
             await services.runs.close()

@@ -51,7 +51,8 @@ async def examine(settings: Settings, models: list[str], patience_s: float) -> A
     upstreams.list_s = patience_s
     try:
         await upstreams.catalog.refresh(clock.now_s())
-        for name in models or _one_of_each(settings, upstreams):
+        one_of_each = _one_of_each(settings, upstreams)
+        for name in models or one_of_each.values():
             listed: list[Finding] = []
             try:
                 resolved = await upstreams.catalog.resolve(name, clock.now_s())
@@ -62,23 +63,23 @@ async def examine(settings: Settings, models: list[str], patience_s: float) -> A
             yield f"{resolved.upstream}/{resolved.model}", listed + await _examined(upstreams, resolved, patience_s)
         if not models:
             for name in settings.upstreams:
-                if not any(one.startswith(f"{name}/") for one in _one_of_each(settings, upstreams)):
+                if name not in one_of_each:
                     yield name, _unlisted(name, upstreams)
     finally:
         await upstreams.close()
 
 
-def _one_of_each(settings: Settings, upstreams: Upstreams) -> list[str]:
-    """What is configured comes before what is merely listed."""
+def _one_of_each(settings: Settings, upstreams: Upstreams) -> dict[str, str]:
+    """A name to ask for, by upstream. What is configured comes before what is merely listed, and need not be so."""
     found: dict[str, str] = {}
     for model in settings.models:
-        found.setdefault(model.upstream, f"{model.upstream}/{model.model or model.name}")
+        found.setdefault(model.upstream, model.name)
     for entry in upstreams.catalog.entries():
         upstream, slash, _ = entry.name.partition("/")
         if slash and upstream in settings.upstreams:
             found.setdefault(upstream, entry.name)
     found.pop(demo.NAME, None)
-    return list(found.values())
+    return found
 
 
 def _listing(resolved: Resolved, upstreams: Upstreams) -> list[Finding]:

@@ -15,7 +15,7 @@ from headwater.accumulate import Accumulator
 from headwater.cli.reach import Reached
 from headwater.cli.showing import Showing
 from headwater.client import ApiError, Client, FollowError
-from headwater.events import Completed, Failed, Incomplete, Interrupted, Outcome, RunEnded, Stopped
+from headwater.events import ApprovalAsked, Completed, Failed, Incomplete, Interrupted, Outcome, RunEnded, Stopped
 
 _STOP_WAIT_S = 30.0
 
@@ -117,9 +117,21 @@ class Following:
                 self._cursor = entry.seq
                 self._fold.apply(entry.event)
                 self._showing.entry(entry)
+                if isinstance(entry.event, ApprovalAsked) and await self._waits(client, entry.event.call_id):
+                    self._showing.waits(entry.event)
                 if isinstance(entry.event, RunEnded):
                     return entry.event.outcome
         return await self._known()
+
+    async def _waits(self, client: Client, call_id: str) -> bool:
+        """For an answer, also now. That it can't be told is nothing to end for: what was asked last will wait."""
+        try:
+            run = await client.ask("GET", f"/api/runs/{self._run_id}", attempts=1)
+        except ApiError:
+            return True
+        return run["outcome"] is None and any(
+            call["id"] == call_id and call["state"] == "waiting" for call in run["tool_calls"]
+        )
 
     def _on_lost(self, why: str) -> None:
         self._showing.lost(why)

@@ -22,6 +22,7 @@ from headwater.cli.config import load_or_exit
 if TYPE_CHECKING:
     from headwater.client import Client
     from headwater.config.settings import Settings
+    from headwater.upstream.catalog import Catalog
 
 T = TypeVar("T")
 
@@ -51,12 +52,25 @@ class NoServer(Exception):
 class Reached:
     """A server, and a client of it."""
 
-    def __init__(self, client: "Client", *, embedded: bool, database: Path | None = None) -> None:
+    def __init__(
+        self,
+        client: "Client",
+        settings: "Settings | None",
+        catalog: "Catalog | None" = None,
+        database: Path | None = None,
+    ) -> None:
         self.client = client
-        self.embedded = embedded
-        """It is in this process, and goes with it."""
+        self.settings = settings
+        """By which it was found; its own may be others. None: it was named."""
+        self.catalog = catalog
+        """Of one that is in this process."""
         self._database = database
         """By which it was found."""
+
+    @property
+    def embedded(self) -> bool:
+        """It is in this process, and goes with it."""
+        return self.catalog is not None
 
     def move(self) -> bool:
         """Whether another server has the database by now; if so, it is the one that is asked from now on."""
@@ -96,10 +110,11 @@ async def reached(where: Where) -> AsyncIterator[Reached]:
             return
     from headwater.cli.embedded import embedded
 
-    async with embedded(load_or_exit(where.file).settings) as url:
-        client = _client(url, where.key)
+    settings = load_or_exit(where.file).settings
+    async with embedded(settings) as own:
+        client = _client(own.url, where.key)
         try:
-            yield Reached(client, embedded=True)
+            yield Reached(client, settings, own.catalog)
         finally:
             client.close()
 
@@ -107,6 +122,7 @@ async def reached(where: Where) -> AsyncIterator[Reached]:
 @asynccontextmanager
 async def reached_if_running(where: Where) -> AsyncIterator[Reached | None]:
     """None: there is none, and the database is free. Raises `NoServer`."""
+    settings: Settings | None = None
     database: Path | None = None
     if where.server is not None:
         url: str | None = where.server if "://" in where.server else f"http://{where.server}"
@@ -120,7 +136,7 @@ async def reached_if_running(where: Where) -> AsyncIterator[Reached | None]:
     if url is None:
         yield None
         return
-    server = Reached(await _remote(_nearby(url), where.key), embedded=False, database=database)
+    server = Reached(await _remote(_nearby(url), where.key), settings, database=database)
     try:
         yield server
     finally:

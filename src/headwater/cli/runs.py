@@ -142,12 +142,14 @@ def events(
 def models(
     as_json: JsonOption = False, server: ServerOption = None, key: KeyOption = None, file: ConfigOption = None
 ) -> None:
-    """The models that can be asked for, and whose they are."""
+    """The models that can be asked for, and whose they are; on stderr, which upstreams gave no list of theirs."""
 
     async def work(reached: "Reached") -> int:
         import json
 
+        from headwater.cli.showing import say
         from headwater.cli.table import columns
+        from headwater.cli.unlisted import unlisted
 
         found = (await reached.client.ask("GET", "/v1/models"))["data"]
         if as_json:
@@ -156,6 +158,8 @@ def models(
         else:
             for line in columns([[model["id"], model["owned_by"]] for model in found], None):
                 print(line)
+        for line in unlisted(reached, [model["id"] for model in found]):
+            say(line)
         return exits.COMPLETED
 
     raise typer.Exit(with_server(Where(server, key, file), work))

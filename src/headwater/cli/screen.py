@@ -19,6 +19,7 @@ from headwater.cli.live import Live
 from headwater.cli.showing import Actions, Reasoning
 from headwater.cli.table import cut
 from headwater.events import (
+    ApprovalAsked,
     AttemptStarted,
     Entry,
     Notice,
@@ -115,6 +116,9 @@ class Screen:
             # One line each: all of it is in the log.
             self._meta(cut(card.line(), self._live.painter.width), gap=False)
         self._schedule()
+
+    def waits(self, asked: ApprovalAsked) -> None:
+        """It is asked in place, until the log tells of an answer."""
 
     def lost(self, why: str) -> None:
         self._state = f"reconnecting: {why}"

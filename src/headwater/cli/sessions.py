@@ -1,10 +1,11 @@
-"""`headwater sessions`: conversations listed, searched, shown, taken away, deleted."""
+"""`headwater sessions`: conversations listed, searched, shown, let go on, taken away, deleted."""
 
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
+from typer.core import TyperGroup
 
 from headwater.cli import exits
 from headwater.cli.complete import complete_session
@@ -14,7 +15,22 @@ from headwater.cli.reach import KeyOption, ServerOption, Where, session_path, wi
 if TYPE_CHECKING:
     from headwater.cli.reach import Reached
 
-sessions = typer.Typer(help="Conversations: listed (which is the default), searched, shown, exported, deleted.")
+
+class _ListedByDefault(TyperGroup):
+    """Options without a command are those of `list`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        named = bool(args) and (not args[0].startswith("-") or args[0] in ctx.help_option_names)
+        # A shell that completes what is not there yet is to be told of the commands.
+        completes = not args and ctx.resilient_parsing
+        return super().parse_args(ctx, args if named or completes else ["list", *args])
+
+
+sessions = typer.Typer(
+    cls=_ListedByDefault,
+    help="Conversations: listed (which is the default, with its options), searched, shown, let go on, exported, "
+    "deleted.",
+)
 
 _SHORT: Final = 8
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs: one object a line.")]
@@ -23,12 +39,6 @@ SessionArgument = Annotated[
     str,
     typer.Argument(metavar="SESSION", help="Its id, the end of it, or `last`.", autocompletion=complete_session),
 ]
-
-
-@sessions.callback(invoke_without_command=True)
-def _default(ctx: typer.Context) -> None:
-    if ctx.invoked_subcommand is None:
-        list_sessions()
 
 
 @sessions.command("list")
@@ -77,27 +87,55 @@ def search(
 @sessions.command()
 def show(
     session: SessionArgument,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs: one message or notice a line.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For programs: one message, notice or queued message a line.")
+    ] = False,
     server: ServerOption = None,
     key: KeyOption = None,
     file: ConfigOption = None,
 ) -> None:
-    """What was said, on the branch that is shown."""
+    """What was said, on the branch that is shown; and what is queued."""
 
     async def work(reached: "Reached") -> int:
         import json
 
         from headwater.cli.pick import pick_session
+        from headwater.cli.queued import lines, queue_of
         from headwater.cli.transcript import show_items
 
         session_id = await pick_session(reached.client, session)
         items = (await reached.client.ask("GET", session_path(session_id, "/messages")))["items"]
+        queue = await queue_of(reached, session_id)
         if as_json:
-            for item in items:
+            queued = [{"kind": "queued", "paused": queue["paused"], **item} for item in queue["items"]]
+            for item in (*items, *queued):
                 print(json.dumps(item))
         else:
             show_items(items)
+            for line in lines(queue, session_id):
+                print(line)
         return exits.COMPLETED
+
+    raise typer.Exit(with_server(Where(server, key, file), work))
+
+
+@sessions.command("resume")
+def resume_queue(
+    session: SessionArgument,
+    server: ServerOption = None,
+    key: KeyOption = None,
+    file: ConfigOption = None,
+) -> None:
+    """Let a queue go on that was paused, by a stop, a failure or a crash, and say how to follow each answer.
+
+    Where no server runs, they are followed here, to the end.
+    """
+
+    async def work(reached: "Reached") -> int:
+        from headwater.cli.pick import pick_session
+        from headwater.cli.queued import resume
+
+        return await resume(reached, await pick_session(reached.client, session))
 
     raise typer.Exit(with_server(Where(server, key, file), work))
 

@@ -44,6 +44,9 @@ class Showing(Protocol):
 
     def entry(self, entry: Entry) -> None: ...
 
+    def waits(self, asked: ApprovalAsked) -> None:
+        """For an answer, also now: a log that is followed from its beginning tells of what was answered long ago."""
+
     def lost(self, why: str) -> None:
         """The connection is; another one is about to be tried."""
 
@@ -88,12 +91,14 @@ class Plain:
                 self._new_attempt(event)
             case Notice():
                 say(words.notice(event))
-            case ApprovalAsked(name=name, arguments=arguments):
-                say(f"{name}({words.arguments(arguments)}) waits for your answer: headwater attach {self._run_id}")
             case _:
                 pass
         for card in self._cards.apply(entry):
             say(card.line())
+
+    def waits(self, asked: ApprovalAsked) -> None:
+        called = f"{asked.name}({words.arguments(asked.arguments)})"
+        say(f"{called} waits for your answer: headwater attach {self._run_id}")
 
     def lost(self, why: str) -> None:
         say(f"reconnecting: {why}")
@@ -160,6 +165,9 @@ class JsonLines:
     def entry(self, entry: Entry) -> None:
         sys.stdout.buffer.write(encode_entry(entry) + b"\n")
         sys.stdout.buffer.flush()
+
+    def waits(self, asked: ApprovalAsked) -> None:
+        """It is an event, too."""
 
     def lost(self, why: str) -> None:
         say(f"reconnecting: {why}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import headwater
+from headwater.cli import exits
 
 if TYPE_CHECKING:
     from headwater.recording import Recording
@@ -35,16 +36,16 @@ def simulate(
 
     try:
         simulation = _build(script, replay or [], speed, strict)
-    except (HeadwaterError, OSError) as error:
-        typer.echo(f"headwater: {error}", err=True)
-        raise typer.Exit(1) from None
+    except HeadwaterError as error:
+        exits.leave(str(error))
+    except OSError as error:
+        exits.leave(f"{error.filename} can't be read: {error.strerror}.")
     try:
         asyncio.run(_serve(simulation, host, port))
     except OSError as error:
-        typer.echo(f"headwater: can't listen on {host}:{port}: {error.strerror}. Try another --port.", err=True)
-        raise typer.Exit(1) from None
+        exits.leave(f"can't listen on {host}:{port}: {error.strerror}. Try another --port.", exits.FAILED)
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise typer.Exit(exits.CTRL_C) from None
 
 
 def _build(script: Path | None, replay: list[Path], speed: float, strict: bool | None) -> "Simulation":

@@ -16,7 +16,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from headwater.cli import exits
-from headwater.cli.asking import BadImage, Conversation
+from headwater.cli.asking import Conversation, Unsaid
 from headwater.cli.following import Detached, Following, LeftByCtrlC
 from headwater.cli.pick import NotFound, find_session
 from headwater.cli.reach import Reached, session_path
@@ -96,7 +96,7 @@ class Talk:
                 await self._command(text)
             else:
                 await self._follow(await self._conversation.say(text))
-        except (ApiError, BadImage, FollowError, NotFound) as error:
+        except (ApiError, FollowError, NotFound, Unsaid) as error:
             _tell(str(error))
 
     async def _follow(self, run_id: str) -> None:

@@ -1,6 +1,7 @@
 """What is said about a run, in one line each: its tools, its troubles, its ending. Pure: no colours, no widths."""
 
 import json
+import shlex
 from typing import Any, Final, assert_never
 from unicodedata import category
 
@@ -106,6 +107,13 @@ def _kept(text: str) -> str:
     if not count:
         return "Nothing of an answer had come; your message is kept."
     return "The one word that had come is kept." if count == 1 else f"The {count} words that had come are kept."
+
+
+def queue_waits(count: int, paused: bool, session_id: str) -> str:
+    waits = "1 message waits" if count == 1 else f"{count} messages wait"
+    if not paused:
+        return f"{waits} for {'its' if count == 1 else 'their'} turn."
+    return f"{waits}: the queue is paused. To let it go on: headwater sessions resume {shlex.quote(session_id)}"
 
 
 def outcome_word(run: dict[str, Any]) -> str:

@@ -120,8 +120,9 @@ class Runs:
         match result:
             case Started(run=run):
                 self._begin(run, make_source)
-            case Queued(stopping=Run() as active):
-                await self._stop(active, "replaced")
+            case Queued(stopping=Run() as active, replaced=replaced):
+                for run in (active, *replaced):
+                    await self._stop(run, "replaced")
             case _:
                 pass
         return result
@@ -151,6 +152,13 @@ class Runs:
     def running(self, owner: str | None = None) -> int:
         """How many this worker has: of this owner, or in all."""
         return len(self._live) if owner is None else sum(live.run.owner == owner for live in self._live.values())
+
+    def is_busy(self, run: Run) -> bool:
+        """Another run of its session is going on at this worker."""
+        place = run.owner, run.session_id
+        return run.session_id is not None and any(
+            place == (live.run.owner, live.run.session_id) for live in self._live.values()
+        )
 
     def unrecorded(self) -> list[Run]:
         """Those that this worker has, and no store."""
@@ -256,13 +264,11 @@ class Runs:
             raise
         if stands is None:
             return None
-        ours = stands.first
         if stands.run.outcome is None:
             await self._stop(stands.run, reason)
             await self._until_ended(owner, run_id, wait_s)
         run = await self._store.run(owner, run_id) or stands.run  # One that was noted may not have been written.
-        caused = ours and isinstance(run.outcome, Stopped)
-        return StopAnswer(run, caused, upstream_closed(run, stands.run, live))
+        return StopAnswer(run, stands.first, upstream_closed(run, stands.run, live))
 
     def stop_soon(self, owner: str, run_id: str, reason: Why) -> None:
         """For somebody who does not wait for it."""
@@ -271,8 +277,7 @@ class Runs:
     async def _stop_unrecorded(self, live: LiveRun, reason: Why, wait_s: float) -> StopAnswer:
         first = live.stop(Stopped(reason))
         await asyncio.wait({live.over}, timeout=wait_s)
-        over = live.run.outcome is not None
-        return StopAnswer(live.run, first and isinstance(live.run.outcome, Stopped), over and live.upstream_closed)
+        return StopAnswer(live.run, first, live.run.outcome is not None and live.upstream_closed)
 
     async def _stop(self, run: Run, reason: Why) -> None:
         live = self._live.get(run.id)

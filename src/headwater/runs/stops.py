@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from headwater.events import Interrupted
+from headwater.events import Interrupted, Outcome, Stopped
 from headwater.lifecycle import RunState
 from headwater.records import Run
 from headwater.runs.live import LiveRun
@@ -13,8 +13,17 @@ from headwater.runs.live import LiveRun
 class StopAnswer(Struct, frozen=True):
     run: Run
     """As it stands now: ended, or, where its worker has not confirmed in time, not yet."""
-    caused_by_this_call: bool
+    first: bool
+    """Nobody had asked before, and it had not ended."""
     upstream_closed: bool | Literal["unknown"]
+
+    @property
+    def caused_by_this_call(self) -> bool:
+        return self.caused(self.run.outcome)
+
+    def caused(self, outcome: Outcome | None) -> bool:
+        """Whoever asked first has caused it, also while nobody has confirmed it; not if it ended otherwise."""
+        return self.first and (outcome is None or isinstance(outcome, Stopped))
 
 
 def upstream_closed(run: Run, before: Run, live: LiveRun | None) -> bool | Literal["unknown"]:

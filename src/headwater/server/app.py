@@ -17,6 +17,7 @@ from headwater.server.dialect_routes import DialectRoute
 from headwater.server.direct import Outlet
 from headwater.server.http import Door, Identify, Open
 from headwater.server.models_routes import ModelsRoute
+from headwater.server.nowhere import Nowhere
 from headwater.server.page_routes import page_routes
 from headwater.server.responses_routes import ResponseRoute, ResponsesRoutes
 from headwater.server.services import Services
@@ -54,11 +55,13 @@ def build_app(services: Services, door: Door | None = None, more: Sequence[BaseR
     door = door or Open()
     asked = {path: DialectRoute(services, door, DIALECTS[name]) for path, name in _ASKED.items()}
     routes = [*(Route(path, route, methods=["POST"]) for path, route in asked.items())]
-    others = _other_routes(services, door.caller)
-    return App(asked, Starlette(routes=[*routes, *others, *_own_routes(services), *more]))
+    routes += _other_routes(services, door.caller)
+    nowhere = Nowhere(door.caller, routes)
+    every = Starlette(routes=[*routes, *_own_routes(services), *more], exception_handlers={404: nowhere, 405: nowhere})
+    return App(asked, every)
 
 
-def _other_routes(services: Services, identify: Identify) -> list[BaseRoute]:
+def _other_routes(services: Services, identify: Identify) -> list[Route]:
     response = "/v1/responses/{response_id}"
     models = ModelsRoute(services, identify)
     return [

@@ -10,15 +10,16 @@ from msgspec.structs import replace
 
 from headwater.conversation import Ask
 from headwater.dialects.base import Head
+from headwater.dialects.responses.resource import response_id
 from headwater.errors import CallerError
 from headwater.events import Completed, DialectName, Incomplete
 from headwater.lifecycle import RunState
-from headwater.records import Run
+from headwater.records import Run, RunBody
 from headwater.runs.habits import MakeSource
 from headwater.runs.live import LiveRun
 from headwater.server.callers import Caller
 from headwater.server.guard import check_runs
-from headwater.server.refusals import Refusal
+from headwater.server.refusals import NO_RETRY, Refusal
 from headwater.server.services import Services
 from headwater.server.stored import find_response
 from headwater.source import Source
@@ -111,7 +112,8 @@ def _head(run: Run, ask: Ask) -> Head:
 
 def _asking(services: Services, ask: Ask, model: Model) -> MakeSource:
     """What the run will ask is at hand, and so is who answers: no store need be read for it."""
-    return services.traced(partial(services.answers.asking, request=ask.request, model=model))
+    body = RunBody(ask.request, echo=ask.echo)
+    return services.traced(partial(services.answers.asking, body=body, model=model))
 
 
 def is_recorded(ask: Ask) -> bool:
@@ -154,28 +156,39 @@ async def _start(services: Services, run: Run, ask: Ask, model: Model | None) ->
             return started
         case Busy(active=active):
             message = f"The session has a run already: {active.id}. Wait for its end, or stop it."
-            # To ask again would only find it busy again.
-            no_retry = {"x-should-retry": "false"}
-            raise Refusal(message, status=409, code="session_busy", param="session_id", headers=no_retry)
+            raise Refusal(message, status=409, code="session_busy", param="session_id", headers=NO_RETRY)
         case unexpected:
             # Nothing was queued, replaced or asked for by a key.
             raise AssertionError(unexpected)
 
 
-async def _previous(services: Services, caller: Caller, response_id: str) -> str:
+async def _previous(services: Services, caller: Caller, named: str) -> str:
     """The run whose history comes first."""
-    stored = await find_response(services, caller, response_id)
+    stored = await find_response(services, caller, named)
     if stored is None:
-        raise _bad_previous("previous_response_not_found", f"There is no response '{response_id}' to follow.")
+        raise _bad_previous("previous_response_not_found", f"There is no response '{named}' to follow.")
     run = stored.run
     if run.session_id is not None:
-        message = f"'{response_id}' belongs to the session '{run.session_id}': go on there with 'session_id'."
+        message = f"'{named}' belongs to the session '{run.session_id}': go on there with 'session_id'."
         raise _bad_previous("invalid_value", message)
     if not isinstance(run.outcome, Completed | Incomplete):
         why = "it is still going on" if run.outcome is None else "it did not succeed"
-        message = f"'{response_id}' has no answer that could be followed: {why}."
+        message = f"'{named}' has no answer that could be followed: {why}."
         raise _bad_previous("invalid_value", message)
+    await _check_history(services, run)
     return run.id
+
+
+async def _check_history(services: Services, run: Run) -> None:
+    """All of it is there: a run that found out for itself would have been begun for nothing."""
+    earlier = run.previous_run_id
+    while earlier is not None:
+        found = await services.store.run(run.owner, earlier)
+        if found is None:
+            gone, last = response_id(earlier), response_id(run.id)
+            message = f"'{gone}', which is part of the history of '{last}', was deleted: there is no going on from it."
+            raise _bad_previous("previous_response_not_found", message)
+        earlier = found.previous_run_id
 
 
 def _bad_previous(code: str, message: str) -> CallerError:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from starlette.types import ASGIApp
 
 from headwater.conversation import Ask
+from headwater.dialects import chat, messages
 from headwater.dialects.base import Dialect, Whole
 from headwater.errors import CallerError, StoreError
 from headwater.events import Stopped
@@ -106,6 +107,12 @@ class DialectRoute:
         elif begun.run.agent is not None:
             # It waits for somebody, or has gone on at another worker since.
             self._services.runs.stop_soon(begun.run.owner, begun.run.id, "disconnect")
+
+
+def dialect_of(scope: Scope) -> Dialect:
+    """Whose errors are understood where a path is of no dialect, or of nothing: Anthropic's clients show themselves."""
+    is_anthropics = scope["path"].startswith("/v1/messages") or b"anthropic-version" in headers_in(scope)
+    return messages if is_anthropics else chat
 
 
 async def refuse(send: Send, dialect: Dialect, error: CallerError) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from contextvars import copy_context
 from typing import Any, Final, Protocol, cast
 
+import httptools
 from starlette.types import ASGIApp
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
@@ -24,10 +25,19 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 OUTLET: Final = "headwater.outlet"
 HEAD_BYTES: Final = 128 * 1024
-"""Of a request. Far more than the guard lets pass, which has a better answer to it."""
+"""Of a request, and of what else may come that is no body. Far more than the guard lets pass, which has a better answer
+to it."""
+UNHEARD_BYTES: Final = 2 * 1024 * 1024
+"""Whoever goes on for so long after that is cut, whatever they wait for."""
+MOST_WAITING: Final = 32
+"""Requests of a connection, behind the one that is being answered."""
 HELD_BYTES: Final = 64 * 1024
 """Of a body that is waited for without a task. With more, uvicorn stops reading until somebody takes it."""
-_TOO_LARGE: Final = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+LENGTH_DIGITS: Final = 20
+"""The parser takes no larger number; what stands before it are zeros, and Python takes no thousands of them."""
+_REFUSED: Final = b"HTTP/1.1 %b\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_BAD: Final = _REFUSED % b"400 Bad Request"
+_TOO_LARGE: Final = _REFUSED % b"431 Request Header Fields Too Large"
 
 
 class AtOnce(Protocol):
@@ -173,13 +183,18 @@ class DirectProtocol(HttpToolsProtocol):
         self._asking_since_s = math.inf
         """Since when a request has been on its way that is not whole yet; a new connection is to bring one."""
         self._idle_since_s = math.inf
-        self._in_head = False
-        self._head_bytes = 0
+        self._mute_bytes = 0
+        """That have come since the last piece of a body, or the beginning of a head."""
+        self._deaf = False
+        """What comes is not looked at any more."""
         self._context = copy_context()
         """Of tasks. One may begin behind the end of an answer, in whosever context that is written."""
 
     def tick(self, now_s: float, request_timeout_s: float) -> None:
         """Whoever sends a request bit by bit, or none at all, holds a connection that others could have."""
+        if self.flow.read_paused and self._asking_since_s != math.inf:
+            # It is us who keep them waiting.
+            self._asking_since_s = now_s
         slow = now_s - self._asking_since_s > request_timeout_s
         if slow or now_s - self._idle_since_s > self.timeout_keep_alive:
             self.transport.close()
@@ -189,33 +204,86 @@ class DirectProtocol(HttpToolsProtocol):
         self._asking_since_s = self.loop.time()
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        self._mute_bytes += len(data)
+        if self._deaf:
+            if self._mute_bytes > UNHEARD_BYTES:
+                self.transport.abort()
+            return
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            self._read_again(data[upgrade.args[0] :])
+            return
+        except httptools.HttpParserError as error:
+            self.logger.warning("Invalid HTTP request received: %s", error.__context__ or error)
+            self._refuse(_BAD)
         if self._held is not None and not self._held[0].more_body:
             self._begin(*self._held)
-        if self._in_head:
-            # The parser gathers a header for as long as it comes.
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES:
-                self.transport.write(_TOO_LARGE)
-                self.transport.close()
+        if self._mute_bytes > HEAD_BYTES:
+            # The parser gathers a header, or a trailer, for as long as it comes.
+            self._refuse(_TOO_LARGE)
+
+    def _refuse(self, answer: bytes) -> None:
+        """No more is heard. What was asked before is answered before the connection ends: no word of ours comes in
+        between; `answer` is for who has asked nothing else."""
+        self._deaf, self._asking_since_s = True, math.inf
+        in_a_body = bool(self.cycle) and self.cycle.more_body
+        if self._open and not in_a_body:
+            self.cycle.keep_alive = False
+        elif in_a_body and (len(self._open) != 1 or self.cycle.response_started):
+            self.transport.abort()
+        else:
+            self.transport.write(answer)
+            # To close it now, with more on its way, would reset it, and the answer with it: the next `tick` does.
+            self.transport.write_eof()
+            self._asking_since_s = -math.inf
+
+    def _read_again(self, rest: bytes) -> None:
+        """Who would rather speak something else than HTTP/1.1 may be answered in it all the same. But the parser takes
+        the body of such a request for what comes next: so it gets the request as one that has no such wish."""
+        if self.parser.get_method() == b"CONNECT":
+            self._refuse(_BAD)
+            return
+        version = self.parser.get_http_version().encode()
+        lines = [b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade"]
+        head = b"%b %b HTTP/%b\r\n%b\r\n" % (self.parser.get_method(), self.url, version, b"".join(lines))
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.data_received(head + rest)
+
+    def _would_leave(self) -> bool:
+        return bool(self.parser.should_upgrade()) and self.parser.get_method() != b"CONNECT"
 
     def on_message_begin(self) -> None:
+        if len(self._open) > MOST_WAITING:
+            raise _TooManyError
         super().on_message_begin()
-        self._in_head, self._head_bytes, self._idle_since_s = True, 0, math.inf
+        self._mute_bytes, self._idle_since_s = 0, math.inf
         if self._asking_since_s == math.inf:
             self._asking_since_s = self.loop.time()
 
+    def on_body(self, body: bytes) -> None:
+        self._mute_bytes = 0
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
+        if self._would_leave():
+            return
         self._asking_since_s = math.inf
         super().on_message_complete()
+        # Also of one that was answered before: that is how it is known whose bytes come next.
+        self.cycle.more_body = False
 
     def on_headers_complete(self) -> None:
-        self._in_head = False
-        before = self.cycle
-        super().on_headers_complete()
-        cycle = self.cycle
-        if cycle is before:
+        if self._would_leave():
             return
+        super().on_headers_complete()
+        # What comes behind a body in chunks is no part of the head.
+        self.headers = []
+        if self.pipeline:
+            # Whoever does not read never hears of a FIN. How many may wait is bounded.
+            self.flow.resume_reading()
+        cycle = self.cycle
         outlet = Outlet(cycle)
         self.scope["extensions"] = {OUTLET: outlet}  # type: ignore[dict-item]
         self._open.append((cycle, outlet))
@@ -229,8 +297,8 @@ class DirectProtocol(HttpToolsProtocol):
     def _is_small(self) -> bool:
         if self.expect_100_continue or self.scope["method"] != "POST":
             return False
-        length = next((value for name, value in self.headers if name == b"content-length"), b"")
-        return length.isdigit() and int(length) <= HELD_BYTES
+        length = next((value for name, value in self.scope["headers"] if name == b"content-length"), b"")
+        return length.isdigit() and int(length[-LENGTH_DIGITS:]) <= HELD_BYTES
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._next = (cycle, app)
@@ -287,9 +355,15 @@ class DirectProtocol(HttpToolsProtocol):
             outlet.lost()
             cycle.scope["extensions"] = {}
         self._open.clear()
+        self.pipeline.clear()
         self._held = None
         # As above: each of these holds the connection.
         self.cycle = self.parser = None  # type: ignore[assignment]
+
+
+class _TooManyError(Exception):
+    def __str__(self) -> str:
+        return f"more than {MOST_WAITING} wait for an answer on one connection"
 
 
 def _raising(error: Exception) -> ASGIApp:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from headwater.dialects.base import Whole
 from headwater.errors import HeadwaterError
 from headwater.server.callers import LOCAL, Caller
-from headwater.server.direct import Headers, Send
+from headwater.server.direct import LENGTH_DIGITS, Headers, Send
 from headwater.server.encoding import JSON
 from headwater.server.refusals import Refusal
 
@@ -51,7 +51,7 @@ class ClientGone(HeadwaterError):
 async def read_body(headers: Mapping[bytes, bytes], receive: Receive, limit_bytes: int) -> bytes:
     """Raises `Refusal` (413) as soon as it is known to be too large, `ClientGone`."""
     announced = headers.get(b"content-length", b"")
-    if announced.isdigit() and int(announced) > limit_bytes:
+    if announced.isdigit() and int(announced[-LENGTH_DIGITS:]) > limit_bytes:
         raise _too_large(limit_bytes)
     pieces: list[bytes] = []
     size = 0

@@ -5,10 +5,9 @@ from typing import Any
 
 import msgspec
 
-from headwater.dialects import chat
 from headwater.dialects.base import Whole
-from headwater.errors import CallerError
-from headwater.server.dialect_routes import refuse
+from headwater.errors import CallerError, StoreError
+from headwater.server.dialect_routes import dialect_of, out_of_order, refuse
 from headwater.server.direct import Send
 from headwater.server.http import Identify, Receive, Scope, send_whole
 from headwater.server.services import Services
@@ -30,7 +29,9 @@ class ModelsRoute:
             entries = [entry for entry in catalog.entries() if caller.may_ask(entry.name)]
             body = _one(entries, scope["path_params"]["name"]) if "name" in scope["path_params"] else _all(entries)
         except CallerError as error:
-            await refuse(send, chat, error)
+            await refuse(send, dialect_of(scope), error)
+        except StoreError as error:
+            await refuse(send, dialect_of(scope), out_of_order(error))
         else:
             await send_whole(send, Whole(200, msgspec.json.encode(body)))
 

@@ -1,9 +1,12 @@
 """Errors that a client is answered with, with facts for its program and headers for its library."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from headwater.errors import CallerError
+
+NO_RETRY: Final = {"x-should-retry": "false"}
+"""For SDKs, which ask again by themselves after a 409: of what will not be otherwise by then."""
 
 
 class Refusal(CallerError):

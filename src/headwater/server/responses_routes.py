@@ -13,8 +13,9 @@ from headwater.server.direct import Send, outlet_of
 from headwater.server.encoding import After, Streamed
 from headwater.server.http import Identify, Receive, Scope, send_whole
 from headwater.server.inner import OfAgent
+from headwater.server.refusals import NO_RETRY, Refusal
 from headwater.server.services import Services
-from headwater.server.stored import Stored, deleted, find_response, frames_so_far, response_object
+from headwater.server.stored import Stored, deleted, find_response, frames_so_far, no_response, response_object
 from headwater.server.streams import Answer, Followed
 from headwater.store.results import Busy, Missing
 
@@ -38,7 +39,7 @@ class ResponsesRoutes:
 
     async def cancel(self, scope: Scope, caller: Caller, stored: Stored, send: Send) -> None:
         if await self._services.runs.stop(caller.owner, stored.run.id) is None:
-            raise _not_found(scope["path_params"]["response_id"])
+            raise no_response(scope["path_params"]["response_id"])
         await self._show(send, stored)
 
     async def delete(self, scope: Scope, caller: Caller, stored: Stored, send: Send) -> None:
@@ -47,12 +48,13 @@ class ResponsesRoutes:
             message = (
                 f"'{response_id}' is part of the session '{stored.run.session_id}', and goes when that is deleted."
             )
-            raise CallerError(message, status=409, code="in_session")
+            raise Refusal(message, status=409, code="in_session", headers=NO_RETRY)
         match await self._services.store.delete_run(caller.owner, stored.run.id):
             case Busy():
-                raise CallerError("It is still going on: cancel it first.", status=409, code="run_active")
+                message = "It is still going on: cancel it first."
+                raise Refusal(message, status=409, code="run_active", headers=NO_RETRY)
             case Missing():
-                raise _not_found(response_id)
+                raise no_response(response_id)
             case None:
                 await send_whole(send, Whole(200, deleted(response_id)))
 
@@ -104,16 +106,12 @@ class ResponseRoute:
             caller = await self._identify(scope)
             stored = await find_response(self._services, caller, response_id)
             if stored is None:
-                raise _not_found(response_id)
+                raise no_response(response_id)
             await self._method(self._routes, scope, caller, stored, send)
         except CallerError as error:
             await refuse(send, responses, error)
         except StoreError as error:
             await refuse(send, responses, out_of_order(error))
-
-
-def _not_found(response_id: str) -> CallerError:
-    return CallerError(f"There is no response '{response_id}'.", status=404, code="not_found", param="response_id")
 
 
 def _starting_after(given: str | None, stored: Stored) -> int:

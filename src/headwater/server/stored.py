@@ -1,7 +1,6 @@
 """Responses that are found again by their id: the object, as far as it has come."""
 
 from collections.abc import AsyncIterator
-from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -10,6 +9,8 @@ from headwater.conversation import Assistant
 from headwater.dialects import responses
 from headwater.dialects.base import Encoder, Head
 from headwater.dialects.responses.encode import ResponsesEncoder, events_of
+from headwater.dialects.responses.resource import PREFIX, response_id
+from headwater.errors import CallerError
 from headwater.events import Event, RunEnded, UsageReported, decode_entry
 from headwater.records import Run, RunBody, can_name
 from headwater.server.callers import Caller
@@ -17,9 +18,7 @@ from headwater.server.encoding import Remarks, joined
 from headwater.server.inner import Inner, outer_turns
 from headwater.server.services import Services
 from headwater.store.base import Store
-
-_PREFIX: Final = "resp_"
-"""Where runs have `run_`."""
+from headwater.store.results import LogSlice
 
 
 class Stored(Struct, frozen=True):
@@ -38,11 +37,11 @@ class Stored(Struct, frozen=True):
         return responses.encoder(self.head, include_usage=True, style="error")
 
 
-async def find_response(services: Services, caller: Caller, response_id: str) -> Stored | None:
+async def find_response(services: Services, caller: Caller, named: str) -> Stored | None:
     """Only one that was to be kept for that, and is this caller's."""
-    if not response_id.startswith(_PREFIX) or not can_name(response_id):
+    if not named.startswith(PREFIX) or not can_name(named):
         return None
-    run_id = f"run_{response_id.removeprefix(_PREFIX)}"
+    run_id = f"run_{named.removeprefix(PREFIX)}"
     run = await services.store.run(caller.owner, run_id)
     body = await services.store.body(caller.owner, run_id)
     if run is None or body is None or run.route != "responses" or not run.recorded:
@@ -51,7 +50,7 @@ async def find_response(services: Services, caller: Caller, response_id: str) ->
 
 
 async def response_object(store: Store, stored: Stored) -> bytes:
-    """What its stream adds up to by now: of all that is committed, and nothing more."""
+    """What its stream adds up to by now: of all that is committed, and nothing more. Raises `CallerError`."""
     encoder = ResponsesEncoder(stored.head)
     remarks = Remarks("responses")
     outcome = None
@@ -66,7 +65,7 @@ async def response_object(store: Store, stored: Stored) -> bytes:
 
 
 async def frames_so_far(store: Store, stored: Stored) -> int:
-    """Of all that is committed: nobody can have had more of its stream."""
+    """Of all that is committed: nobody can have had more of its stream. Raises `CallerError`."""
     encoder = ResponsesEncoder(stored.head)
     async for event in _shown(store, stored):
         encoder.encode(event)
@@ -81,18 +80,28 @@ async def _shown(store: Store, stored: Stored) -> AsyncIterator[Event]:
 
 
 async def _events(store: Store, stored: Stored) -> AsyncIterator[Event]:
-    run, last_seq = stored.run, -1
-    while (found := await store.read(run.owner, run.id, last_seq)) is not None and found.batches:
+    """Raises `CallerError`: it was deleted since it was found."""
+    last_seq = -1
+    while (found := await _read(store, stored.run, last_seq)).batches:
         for batch in found.batches:
             for line in batch.after(last_seq):
                 entry = decode_entry(line)
                 last_seq = entry.seq
                 yield entry.event
-    if run.log_dropped and run.outcome is not None:
+    # As of now: its log's time may have come since it was found, and after it was read.
+    run = found.run
+    if run.log_dropped and run.outcome is not None and last_seq < 0:
         for event in events_of(await _left(store, stored), run.outcome):
             yield event
         yield UsageReported(run.usage)
         yield RunEnded(run.outcome)
+
+
+async def _read(store: Store, run: Run, after: int) -> LogSlice:
+    found = await store.read(run.owner, run.id, after)
+    if found is None:
+        raise no_response(response_id(run.id))
+    return found
 
 
 async def _left(store: Store, stored: Stored) -> Assistant:
@@ -108,10 +117,14 @@ async def _left(store: Store, stored: Stored) -> Assistant:
     return joined(turns)
 
 
+def no_response(named: str) -> CallerError:
+    return CallerError(f"There is no response '{named}'.", status=404, code="not_found", param="response_id")
+
+
 def just_begun(head: Head) -> bytes:
     """The object of a response that nobody waits for: nothing has come yet."""
     return bytes(ResponsesEncoder(head).so_far())
 
 
-def deleted(response_id: str) -> bytes:
-    return msgspec.json.encode({"id": response_id, "object": "response", "deleted": True})
+def deleted(named: str) -> bytes:
+    return msgspec.json.encode({"id": named, "object": "response", "deleted": True})

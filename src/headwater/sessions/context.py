@@ -74,6 +74,13 @@ def added(body: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(said[last + 1 :])
 
 
+def reworded(body: Sequence[Message], said: Message) -> tuple[Message, ...]:
+    """A request's messages, with this one in the place of all that they add to their session."""
+    last = max((n for n, message in enumerate(body) if isinstance(message, Assistant)), default=-1)
+    kept = (message for n, message in enumerate(body) if n <= last or isinstance(message, System))
+    return (*kept, said)
+
+
 def _history_first(body: Sequence[Message]) -> bool:
     """Whoever sends several messages keeps the history himself."""
     said = [message for message in body if not isinstance(message, System)]

@@ -14,8 +14,9 @@ from headwater.clock import Clock
 from headwater.conversation import Assistant, Message, Request, User
 from headwater.errors import CallerError
 from headwater.events import Completed
-from headwater.records import Run, Session, SessionMessage, Transcript, Under, path_to
-from headwater.sessions.context import Context, added, context
+from headwater.lifecycle import RunState
+from headwater.records import QueueEntry, Run, Session, SessionMessage, Transcript, Under, path_to
+from headwater.sessions.context import Context, added, context, reworded
 from headwater.sessions.export import to_json, to_markdown
 from headwater.sessions.images import all_shown, blobs_in
 from headwater.sessions.titles import title_of
@@ -59,6 +60,20 @@ class Sessions:
             )
         return replace(self.said(run, request), place=Under(found.message.parent_id))
 
+    async def reworded(self, waiting: QueueEntry, said: Message) -> Request | Missing:
+        """What a run that waits is to ask, with this message in the place of what came with it."""
+        if not waiting.messages or not all(isinstance(message.message, User) for message in waiting.messages):
+            raise CallerError(
+                "Only what you have said can be edited. This waits to answer what was said before.",
+                status=409,
+                code="not_editable",
+            )
+        body = await self._store.body(waiting.run.owner, waiting.run.id)
+        if body is None:
+            return Missing("run")
+        asked = body.request or Request(())
+        return replace(asked, messages=reworded(asked.messages, said))
+
     async def regenerated(self, run: Run, request: Request, message_id: str) -> Start | Missing:
         """A message answered again, or an answer given again: a new branch, beside the old one.
 
@@ -74,7 +89,10 @@ class Sessions:
         return Start(run=run, request=request, place=Under(answer.parent_id))
 
     async def gone_on_with(self, run: Run, request: Request, cut: Run) -> Start | Missing:
-        """The answer of a run that was cut short, continued in a new message; the old one stays as it is."""
+        """The answer of a run that was cut short, continued in a new message; the old one stays as it is.
+
+        The session is the run's own, or one that has a copy of the answer: a fork.
+        """
         if cut.outcome is None:
             raise CallerError("This run is still going on.", status=409, code="run_active")
         if isinstance(cut.outcome, Completed):
@@ -87,6 +105,8 @@ class Sessions:
             for message in transcript.messages
             if message.run_id == cut.id and isinstance(message.message, Assistant)
         ]
+        if not answers and run.session_id != cut.session_id:
+            return Missing("message")
         if not answers and cut.parent_id is None:
             raise CallerError("This run never began: there is nothing to go on with.", status=409, code="run_not_begun")
         if not answers:
@@ -94,6 +114,22 @@ class Sessions:
             return Start(run=run, request=request, place=Under(cut.parent_id))
         place = Under(with_results(transcript.messages, answers[-1]))
         return Start(run=replace(run, continues=cut.id), request=request, place=place)
+
+    async def run_of_copy(self, owner: str, session_id: str, run_id: str) -> Run | None:
+        """A run that was deleted with its session, as far as the copy of its answer in a fork tells of it."""
+        transcript = await self._store.transcript(owner, session_id)
+        for message in reversed(() if transcript is None else transcript.messages):
+            if message.run_id == run_id and message.outcome is not None:
+                return Run(
+                    id=run_id,
+                    owner=owner,
+                    model=message.model or "",
+                    created_at=message.created_at,
+                    state=RunState.ENDED,
+                    session_id=session_id,
+                    outcome=message.outcome,
+                )
+        return None
 
     def _new(self, message: Message) -> SessionMessage:
         return SessionMessage(
@@ -130,13 +166,14 @@ class Sessions:
 
     # -------------------------------------------------------------------- branches
 
-    async def turn_to(self, owner: str, session_id: str, message_id: str) -> Session | Missing:
-        """Show the branch that this message is on, to its newest end."""
-        transcript = await self._store.transcript(owner, session_id)
-        if transcript is None:
-            return Missing("session")
-        head_id = newest_under(transcript.messages, message_id)
-        return await self._store.change_session(owner, session_id, SessionChange(head_id=head_id))
+    async def change(self, owner: str, session_id: str, change: SessionChange) -> Session | Missing:
+        """All of it, or nothing. A `head_id` shows the branch that this message is on, to its newest end."""
+        if change.head_id is not None:
+            transcript = await self._store.transcript(owner, session_id)
+            if transcript is None:
+                return Missing("session")
+            change = replace(change, head_id=newest_under(transcript.messages, change.head_id))
+        return await self._store.change_session(owner, session_id, change)
 
     async def fork(self, owner: str, session_id: str, message_id: str) -> Session | Missing:
         """A new session with all up to this message, and with the results of the tools that it called."""

@@ -11,6 +11,7 @@ Nothing here says how: no SQL, no file, no clock but the one that came in.
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
 
+from headwater.conversation import Request
 from headwater.records import (
     KEYS_S,
     Approval,
@@ -61,6 +62,12 @@ class RunStore(Protocol):
 
     async def start(self, ask: Start) -> StartResult:
         """The session's lock, what was said, the run and its idempotency key: all or nothing."""
+
+    async def used(self, owner: str, key: IdempotencyKey) -> Replayed | KeyMismatch | None:
+        """What came of this key before, if it was used: asked first, no replay is held up by what has changed since.
+
+        Nothing is reserved. Whoever is told None, and then uses it, may find that somebody else was faster.
+        """
 
     async def claim(self, run_id: str) -> Started | None:
         """Take up a run that waits, or the first of a queue whose turn has come. None: it is not to be had."""
@@ -155,11 +162,12 @@ class SessionStore(Protocol):
     async def reorder_queue(
         self, owner: str, session_id: str, run_ids: Sequence[str]
     ) -> tuple[QueueEntry, ...] | Missing:
-        """Those that are named come first, in that order."""
+        """Those that are named come first, in that order. If one of them does not wait, nothing is changed."""
 
     async def edit_queued(
-        self, owner: str, run_id: str, messages: tuple[SessionMessage, ...]
-    ) -> QueueEntry | Missing: ...
+        self, owner: str, run_id: str, messages: tuple[SessionMessage, ...], request: Request
+    ) -> QueueEntry | Missing:
+        """Other words: in the transcript, and in what the model is asked. All or nothing."""
 
     async def resume_queue(self, owner: str, session_id: str) -> Started | Missing | None:
         """A paused queue goes on. The first of it, if its turn has come: running, and this worker's."""

@@ -89,6 +89,8 @@ class Queued(Struct, frozen=True):
     """Runs that come before it, not counting the active one."""
     stopping: Run | None = None
     """The active one, which was asked to make way. Unless it is running, the caller has to end it."""
+    replaced: tuple[Run, ...] = ()
+    """Those that came to interrupt before this one, and have not begun: the caller has to end them."""
 
 
 class Busy(Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from headwater.conversation import Message
+from headwater.conversation import Message, Request
 from headwater.errors import StoreError
 from headwater.records import (
     Approval,
@@ -50,6 +50,9 @@ class RunTables(Protocol):
 
     async def body(self, run_id: str) -> RunBody | None: ...
 
+    async def put_request(self, run_id: str, request: Request) -> None:
+        """Of its body, what was asked."""
+
     async def put_output(self, run_id: str, output: tuple[Message, ...]) -> None:
         """Of its body, what was answered."""
 
@@ -84,8 +87,10 @@ class RunTables(Protocol):
 
     async def add_approval(self, run_id: str, approval: Approval) -> None: ...
 
-    async def reservation(self, owner: str, key: str) -> Reservation | None:
-        """Locks it, too, also if there is none: it is asked for in order to be made."""
+    async def reservation(self, owner: str, key: str) -> Reservation | None: ...
+
+    async def lock_reservation(self, owner: str, key: str) -> Reservation | None:
+        """Also if there is none: nobody else can make it."""
 
     async def put_reservation(self, reservation: Reservation) -> None: ...
 

@@ -97,7 +97,7 @@ function Connection() {
       {shown && (
         <span>
           <span class="ripple" aria-hidden="true" />
-          Reconnecting… Nothing is lost: answers go on at the server.
+          Reconnecting… What has come is kept; the rest is fetched when the server is back.
         </span>
       )}
     </div>

@@ -36,6 +36,14 @@ DEFAULTS: Final[dict[str, Any]] = {
 }
 
 
+PREFIX: Final = "resp_"
+"""Where runs have `run_`."""
+
+
+def response_id(run_id: str) -> str:
+    return PREFIX + run_id.removeprefix("run_")
+
+
 def suffix(head: Head) -> str:
     """What all ids of an answer have in common."""
     return head.run_id.removeprefix("run_")
@@ -44,7 +52,7 @@ def suffix(head: Head) -> str:
 class Resource:
     def __init__(self, head: Head) -> None:
         self._fixed: dict[str, Any] = {
-            "id": f"resp_{suffix(head)}",
+            "id": response_id(head.run_id),
             "object": "response",
             "created_at": head.created,
             # No event tells the time of the end.

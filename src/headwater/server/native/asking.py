@@ -3,13 +3,15 @@
 The store decides who may begin; what is refused here is refused before anything is written.
 """
 
-from collections.abc import Sequence
-from typing import assert_never
+from collections.abc import Awaitable, Callable, Sequence
+from functools import wraps
+from typing import TypeVar, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from headwater.conversation import Assistant, Image, Message, Parameters, Request, System, Text, User
+from headwater.errors import CallerError
 from headwater.records import Run, SessionMessage, Transcript
 from headwater.server.guard import check_runs
 from headwater.server.native.endpoint import Call, Reply
@@ -21,12 +23,15 @@ from headwater.server.native.shapes import (
     ParametersShape,
     RunShape,
     SessionParametersShape,
+    Taken,
 )
 from headwater.server.native.snapshot import snapshot, time
 from headwater.server.refusals import Refusal, not_found
 from headwater.sessions.images import BLOB, all_shown
 from headwater.sessions.view import MessageItem, parts_of, role_of, text_of, view
 from headwater.store.results import Busy, KeyMismatch, Missing, Multitask, Queued, Replayed, Start, Started
+
+T = TypeVar("T", bound=Taken)
 
 # ------------------------------------------------------------------ what is said
 
@@ -145,11 +150,48 @@ async def check_request(call: Call, run: Run, request: Request) -> None:
         (await call.services.upstreams.model(run.model)).check(sent)
 
 
+def once(handler: Callable[[Call, T], Awaitable[Reply]]) -> Callable[[Call, T], Awaitable[Reply]]:
+    """For what begins a run: one that began before is shown, whatever has become of its model, session and limits."""
+
+    @wraps(handler)
+    async def asked(call: Call, body: T) -> Reply:
+        return await first_or_again(call, lambda: handler(call, body), lambda run_id: _replayed(call, run_id))
+
+    return asked
+
+
+async def first_or_again(
+    call: Call, first: Callable[[], Awaitable[Reply]], again: Callable[[str], Awaitable[Reply]]
+) -> Reply:
+    """`again`, with what came of it, if the same was asked before. Raises `CallerError`."""
+    before = await used(call)
+    if before is None:
+        try:
+            return await first()
+        except CallerError:
+            # The same request may have come through meanwhile, and be all that was in the way of this one.
+            before = await used(call)
+            if before is None:
+                raise
+    return await again(before.subject_id)
+
+
+async def used(call: Call, part: str = "") -> Replayed | None:
+    """What came of the request's `Idempotency-Key` before. Raises `Refusal` if it came with another request."""
+    key = call.idempotency(part)
+    before = None if key is None else await call.services.store.used(call.owner, key)
+    if isinstance(before, KeyMismatch):
+        raise refused(before)
+    return before
+
+
 async def begin(call: Call, start: Start | Missing, multitask: Multitask) -> Reply:
     """The answer to whoever asked for a run. Raises `Refusal`."""
     if isinstance(start, Missing):
         raise refused(start)
-    check_runs(call.caller, call.services.runs)
+    if multitask == "reject" or not call.services.runs.is_busy(start.run):
+        # Else it takes the place of a run that is counted already, or waits for it.
+        check_runs(call.caller, call.services.runs)
     result = await call.services.runs.start(replace(start, multitask=multitask, idempotency=call.idempotency()))
     match result:
         case Started(run=run, messages=messages):
@@ -158,7 +200,9 @@ async def begin(call: Call, start: Start | Missing, multitask: Multitask) -> Rep
             return await asked_reply(call, run.id, start.messages)
         case Replayed(subject_id=run_id):
             return await _replayed(call, run_id)
-        case Busy() | KeyMismatch() | Missing() as no:
+        case Busy(active=active):
+            raise busy(active, "Wait for it, stop it, or choose another `multitask`.")
+        case KeyMismatch() | Missing() as no:
             raise refused(no)
         case unreachable:
             assert_never(unreachable)
@@ -177,9 +221,9 @@ def refused(no: Busy | KeyMismatch | Missing) -> Refusal:
             assert_never(unreachable)
 
 
-def busy(active: Run) -> Refusal:
+def busy(active: Run, what_to_do: str = "Wait for it, or stop it.") -> Refusal:
     return Refusal(
-        "A run of this session is going on. Wait for it, stop it, or choose another `multitask`.",
+        f"A run of this session is going on. {what_to_do}",
         status=409,
         code="session_busy",
         facts={"active_run_id": active.id},

@@ -6,21 +6,24 @@ Each pane is a run like any other, with `on_disconnect: cancel`: stopped by itse
 from collections.abc import Sequence
 from typing import Final, assert_never
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from headwater.conversation import Message
-from headwater.records import Group, IdempotencyKey, Run, Session, SessionParameters
+from headwater.conversation import Request
+from headwater.records import Group, Session, SessionParameters
 from headwater.server.guard import check_runs
 from headwater.server.native.asking import (
     Wish,
     busy,
     check_request,
+    first_or_again,
     messages_of,
     new_run,
     parameters_of,
     refused,
     request_of,
     run_shape,
+    used,
 )
 from headwater.server.native.compared import (
     GroupIn,
@@ -34,56 +37,56 @@ from headwater.server.native.compared import (
 )
 from headwater.server.native.endpoint import Call, Endpoint, Nothing, Reply, endpoint
 from headwater.server.native.pages import page_of, place_of
-from headwater.server.native.shapes import MessageIn, PageQuery, ParametersShape
+from headwater.server.native.shapes import MessageIn, PageQuery
 from headwater.server.native.snapshot import time
 from headwater.server.refusals import Refusal, not_found
 from headwater.store.results import Busy, Compared, KeyMismatch, Missing, Page, Queued, Replayed, Start, Started
 
 
 async def create(call: Call, body: GroupIn) -> Reply:
-    said = await messages_of(call, (MessageIn(content=body.content, parts=body.parts),))
+    return await first_or_again(call, lambda: _make(call, body), lambda group_id: _made(call, body, group_id))
+
+
+async def _make(call: Call, body: GroupIn) -> Reply:
     check_runs(call.caller, call.services.runs, len(body.models))
     now = call.services.clock.unix_s()
     sessions = [_session(call, body, model, now) for model in body.models]
     ids = tuple(session.id for session in sessions)
     group = Group(id=call.services.make_id("grp"), owner=call.owner, created_at=now, session_ids=ids)
-    runs = [await _run(call, session, said, body.parameters) for session in sessions]
+    starts = await _starts(call, body, _made_panes(sessions))
     result = await call.services.store.create_group(group, tuple(sessions), call.idempotency())
     match result:
+        case None:
+            return await _begin(call, group, starts)
+        case Replayed(subject_id=group_id):
+            return await _made(call, body, group_id)
         case KeyMismatch():
             raise refused(result)
-        case Replayed(subject_id=group_id):
-            # What it has not come to start, it starts now.
-            group = await _made_before(call, group_id)
-            runs = [await _run(call, session, said, body.parameters) for session in await _sessions(call, group)]
-        case None:
-            pass
         case unreachable:
             assert_never(unreachable)
-    # The key itself is the group's.
-    keys = [call.idempotency(f"#{number}") for number in range(len(runs))]
-    return await _begin(call, group, _starts(call, runs, said, body.parameters, keys))
 
 
-async def _made_before(call: Call, group_id: str) -> Group:
+async def _made(call: Call, body: GroupIn, group_id: str) -> Reply:
     group = await call.services.store.group(call.owner, group_id)
     if group is None:
         message = "This Idempotency-Key has made a comparison before, and that was deleted."
         raise Refusal(message, status=404, code="not_found")
-    return group
+    return await _begin_rest(call, group, body, _made_panes(await _sessions(call, group)))
 
 
 async def say(call: Call, body: GroupSaidIn) -> Reply:
     group = await _group(call)
-    said = await messages_of(call, (MessageIn(content=body.content, parts=body.parts),))
     sessions = await _sessions(call, group)
-    check_runs(call.caller, call.services.runs, len(sessions))
-    if call.headers.get("idempotency-key") is None:
+    panes = _said_panes(sessions)
+
+    async def first() -> Reply:
+        if not sessions:
+            raise Refusal("All panes of this comparison were deleted.", status=409, code="no_panes")
+        check_runs(call.caller, call.services.runs, len(sessions))
         await _check_idle(call, sessions)
-    runs = [await _run(call, session, said, body.parameters) for session in sessions]
-    # The first of them has the key itself: so it is good for nothing else.
-    keys = [call.idempotency(f"#{number}" if number else "") for number in range(len(runs))]
-    return await _begin(call, group, _starts(call, runs, said, body.parameters, keys))
+        return await _begin(call, group, await _starts(call, body, panes))
+
+    return await first_or_again(call, first, lambda _: _begin_rest(call, group, body, panes))
 
 
 async def get(call: Call, query: Nothing) -> Reply:
@@ -130,45 +133,60 @@ def _session(call: Call, body: GroupIn, model: str, now: float) -> Session:
     )
 
 
-async def _run(call: Call, session: Session, said: Sequence[Message], parameters: ParametersShape) -> Run:
+class _ToAsk(Struct, frozen=True):
+    session: Session
+    part: str
+    """Of the request's idempotency key: it tells this pane from the others."""
+
+
+def _made_panes(sessions: Sequence[Session]) -> list[_ToAsk]:
+    """The key itself is the comparison's."""
+    return [_ToAsk(session, f"#{number}") for number, session in enumerate(sessions)]
+
+
+def _said_panes(sessions: Sequence[Session]) -> list[_ToAsk]:
+    """The first of them has the key itself: so it is good for nothing else."""
+    return [_ToAsk(session, f"#{number}" if number else "") for number, session in enumerate(sessions)]
+
+
+async def _starts(call: Call, body: GroupIn | GroupSaidIn, panes: Sequence[_ToAsk]) -> list[Start]:
     """Raises `CallerError` before anything is written."""
-    wish = Wish(model=session.parameters.model, on_disconnect="cancel")
+    request = request_of(await messages_of(call, (MessageIn(content=body.content, parts=body.parts),)), body.parameters)
+    return [await _start(call, pane, request) for pane in panes]
+
+
+async def _start(call: Call, pane: _ToAsk, request: Request) -> Start:
+    wish = Wish(model=pane.session.parameters.model, on_disconnect="cancel")
     run = await new_run(call, wish)
-    await check_request(call, run, request_of(said, parameters))
-    return replace(run, session_id=session.id)
+    await check_request(call, run, request)
+    start = call.services.sessions.said(replace(run, session_id=pane.session.id), request)
+    return replace(start, idempotency=call.idempotency(pane.part))
 
 
-def _starts(
-    call: Call,
-    runs: Sequence[Run],
-    said: Sequence[Message],
-    parameters: ParametersShape,
-    keys: Sequence[IdempotencyKey | None],
-) -> list[Start]:
-    request = request_of(said, parameters)
-    return [
-        replace(call.services.sessions.said(run, request), idempotency=key) for run, key in zip(runs, keys, strict=True)
-    ]
+async def _begin_rest(call: Call, group: Group, body: GroupIn | GroupSaidIn, panes: Sequence[_ToAsk]) -> Reply:
+    """What the same request has not come to start before, it starts now."""
+    left = [pane for pane in panes if await used(call, pane.part) is None]
+    return await _begin(call, group, await _starts(call, body, left) if left else (), replayed=True)
 
 
-async def _begin(call: Call, group: Group, starts: Sequence[Start]) -> Reply:
-    replayed = False
-    for start in starts:
-        replayed |= await _started(call, start)
+async def _begin(call: Call, group: Group, starts: Sequence[Start], *, replayed: bool = False) -> Reply:
+    results = [await _started(call, start) for start in starts]
+    replayed = replayed or any(isinstance(result, Replayed) for result in results)
+    busy_panes = [result for result in results if isinstance(result, Busy)]
+    if len(busy_panes) == len(results) and not replayed:
+        raise refused(busy_panes[0])
     headers = {"location": f"{call.services.settings.server.base_path}/api/groups/{group.id}"}
     if replayed:
         headers["idempotency-replayed"] = "true"
     return Reply(await _shape(call, group), 201, headers)
 
 
-async def _started(call: Call, start: Start) -> bool:
-    """Whether it had been before. A pane that got busy meanwhile shows what it is busy with."""
+async def _started(call: Call, start: Start) -> Started | Queued | Replayed | Busy:
+    """A pane that got busy meanwhile shows what it is busy with."""
     result = await call.services.runs.start(start)
     match result:
-        case Started() | Queued() | Busy():
-            return False
-        case Replayed():
-            return True
+        case Started() | Queued() | Replayed() | Busy():
+            return result
         case KeyMismatch() | Missing():
             raise refused(result)
         case unreachable:

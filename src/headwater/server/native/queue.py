@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from headwater.conversation import Request
 from headwater.records import QueueEntry, Transcript
-from headwater.server.native.asking import messages_of, refused
+from headwater.server.native.asking import check_request, messages_of, refused
 from headwater.server.native.endpoint import Call, Endpoint, Nothing, Reply, endpoint
 from headwater.server.native.shapes import MessageIn, QueueEdit, QueueItem, QueuePatch, QueueQuery, QueueShape
 from headwater.server.native.snapshot import summary
@@ -18,29 +17,34 @@ async def get(call: Call, query: Nothing) -> Reply:
 
 
 async def change(call: Call, body: QueuePatch) -> Reply:
-    """All that is asked for, in this order: an edit, the order, going on."""
+    """All that is asked for, in this order: an edit, the order, going on. What can be refused, is before that."""
     store, session_id = call.services.store, call.part("session_id")
-    transcript = await _transcript(call)
-    result: object = None
+    waiting = {entry.run.id: entry for entry in (await _transcript(call)).queue}
+    if not waiting.keys() >= {*body.order, *([body.edit.run_id] if body.edit is not None else [])}:
+        raise not_found("run")
     if body.edit is not None:
-        result = await _edit(call, transcript, body.edit)
-    if body.order and not isinstance(result, Missing):
-        result = await store.reorder_queue(call.owner, session_id, body.order)
-    if body.resume and not isinstance(result, Missing):
-        result = await call.services.runs.resume_queue(call.owner, session_id)
-    if isinstance(result, Missing):
-        raise refused(result)
+        _check(await _edit(call, waiting[body.edit.run_id], body.edit))
+    if body.order:
+        _check(await store.reorder_queue(call.owner, session_id, body.order))
+    if body.resume:
+        _check(await call.services.runs.resume_queue(call.owner, session_id))
     return Reply(_shape(await _transcript(call)))
 
 
-async def _edit(call: Call, transcript: Transcript, edit: QueueEdit) -> QueueEntry | Missing:
-    run = next((entry.run for entry in transcript.queue if entry.run.id == edit.run_id), None)
-    if run is None:
-        return Missing("run")
-    said = await messages_of(call, (MessageIn(content=edit.content, parts=edit.parts),))
-    return await call.services.store.edit_queued(
-        call.owner, run.id, call.services.sessions.said(run, Request(said)).messages
-    )
+async def _edit(call: Call, entry: QueueEntry, edit: QueueEdit) -> QueueEntry | Missing:
+    [said] = await messages_of(call, (MessageIn(content=edit.content, parts=edit.parts),))
+    sessions, run = call.services.sessions, entry.run
+    request = await sessions.reworded(entry, said)
+    if isinstance(request, Missing):
+        return request
+    await check_request(call, run, request)
+    return await call.services.store.edit_queued(call.owner, run.id, sessions.said(run, request).messages, request)
+
+
+def _check(result: object) -> None:
+    """One may have begun meanwhile. Raises `Refusal`."""
+    if isinstance(result, Missing):
+        raise refused(result)
 
 
 async def clear(call: Call, query: QueueQuery) -> Reply:
@@ -77,6 +81,8 @@ _PATH: Final = "/api/sessions/{session_id}/queue"
 
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     endpoint("GET", _PATH, get, Nothing, QueueShape, "What waits for its turn"),
-    endpoint("PATCH", _PATH, change, QueuePatch, QueueShape, "Change one, put them in order, let them go on"),
+    endpoint(
+        "PATCH", _PATH, change, QueuePatch, QueueShape, "Change one, put them in order, let them go on", also=(409,)
+    ),
     endpoint("DELETE", _PATH, clear, QueueQuery, None, "Take one out, or all", status=204),
 )

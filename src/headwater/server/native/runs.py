@@ -1,6 +1,5 @@
 """Runs: asked for, looked at, followed, stopped, gone on with, approved."""
 
-import asyncio
 import contextlib
 from functools import partial
 from typing import Final, assert_never
@@ -8,9 +7,8 @@ from typing import Final, assert_never
 from msgspec.structs import replace
 
 from headwater.errors import CallerError
-from headwater.events import ApprovalAsked, Stopped, decode_entry
+from headwater.events import ApprovalAsked, decode_entry
 from headwater.records import Approval, Scope
-from headwater.runs.live import LiveRun
 from headwater.server.native.asking import (
     Wish,
     as_sent,
@@ -18,17 +16,18 @@ from headwater.server.native.asking import (
     check_request,
     messages_of,
     new_run,
+    once,
     refused,
     request_of,
 )
 from headwater.server.native.endpoint import Call, Endpoint, Nothing, Reply, Stream, endpoint
 from headwater.server.native.pages import page_of, place_of
 from headwater.server.native.shapes import (
-    AgainIn,
     ApprovalIn,
     ApprovalShape,
     Asked,
     EventsQuery,
+    GoOnIn,
     ManyQuery,
     MessageIn,
     RunIn,
@@ -50,6 +49,12 @@ _ADMINS_TOO: Final[tuple[Scope, ...]] = ("chat", "admin")
 
 
 async def start(call: Call, body: RunIn) -> Reply:
+    asked = await _asked_for(call, body)
+    return replace(asked, value=asked.value.run)
+
+
+@once
+async def _asked_for(call: Call, body: RunIn) -> Reply:
     if (body.input is None) == (not body.messages):
         raise Refusal("A run takes either `messages` or `input`.", status=400, code="invalid_value", param="input")
     given = body.messages or (MessageIn(content=body.input or ""),)
@@ -63,8 +68,7 @@ async def start(call: Call, body: RunIn) -> Reply:
         ask = Start(run=run, request=await as_sent(call, request))
     else:
         ask = call.services.sessions.said(run, request)
-    begun = await begin(call, ask, body.multitask)
-    return replace(begun, value=begun.value.run)
+    return await begin(call, ask, body.multitask)
 
 
 def _asked_of(call: Call, body: RunIn) -> str | None:
@@ -102,40 +106,34 @@ async def _any_shape(call: Call, run_id: str) -> RunShape:
 
 async def stop(call: Call, body: StopIn) -> Reply:
     run_id = call.part("run_id")
+    # What it has said is in no store: once it has ended, only who holds it can show that.
     live = unrecorded(call.services, call.any_owner, run_id)
-    if live is not None:
-        return await _stop_unrecorded(live, body.wait_s)
     answer = await call.services.runs.stop(call.any_owner, run_id, wait_s=body.wait_s)
     if answer is None:
         raise not_found("run")
-    shape = await _any_shape(call, run_id)
-    stopping = Stopping(
-        run=shape, caused_by_this_call=answer.caused_by_this_call, upstream_closed=answer.upstream_closed
-    )
+    shape = await _any_shape(call, run_id) if live is None else live_shape(live)
+    caused = answer.caused(shape.outcome)
+    stopping = Stopping(run=shape, caused_by_this_call=caused, upstream_closed=answer.upstream_closed)
     return Reply(stopping, 200 if shape.outcome is not None else 202)
 
 
-async def _stop_unrecorded(live: LiveRun, wait_s: float) -> Reply:
-    """No store carries the request: it is here, or nowhere."""
-    ours = live.stop(Stopped("user"))
-    done, _ = await asyncio.wait({live.over}, timeout=wait_s)
-    closed = live.upstream_closed if done else False
-    stopping = Stopping(run=live_shape(live), caused_by_this_call=ours, upstream_closed=closed)
-    return Reply(stopping, 200 if done else 202)
-
-
-async def go_on(call: Call, body: AgainIn) -> Reply:
-    cut = await call.services.store.run(call.owner, call.part("run_id"))
+@once
+async def go_on(call: Call, body: GoOnIn) -> Reply:
+    run_id, sessions = call.part("run_id"), call.services.sessions
+    cut = await call.services.store.run(call.owner, run_id)
+    if cut is None and body.session_id is not None:
+        cut = await sessions.run_of_copy(call.owner, body.session_id, run_id)
     if cut is None:
         raise not_found("run")
-    if cut.session_id is None:
+    session_id = body.session_id or cut.session_id
+    if session_id is None:
         message = "Only a run of a session can be gone on with: no other place keeps what it has said."
         raise Refusal(message, status=409, code="no_session")
     wish = Wish(model=body.model or cut.model, on_disconnect=body.on_disconnect, multitask=body.multitask)
-    run = await new_run(call, wish, cut.session_id)
+    run = await new_run(call, wish, session_id)
     request = request_of((), body.parameters)
     await check_request(call, run, request)
-    ask = await call.services.sessions.gone_on_with(run, request, cut)
+    ask = await sessions.gone_on_with(run, request, cut)
     return await begin(call, ask, body.multitask)
 
 
@@ -322,7 +320,7 @@ ENDPOINTS: Final = (
         "POST",
         "/api/runs/{run_id}/continue",
         go_on,
-        AgainIn,
+        GoOnIn,
         Asked,
         "Go on with an answer that was cut, in a new message",
         status=201,

@@ -13,6 +13,7 @@ from headwater.server.native.asking import (
     check_request,
     messages_of,
     new_run,
+    once,
     parameters_of,
     parameters_shape,
     refused,
@@ -74,12 +75,8 @@ async def get(call: Call, query: Nothing) -> Reply:
 async def change(call: Call, body: SessionPatch) -> Reply:
     session_id = call.part("session_id")
     parameters = None if body.parameters is None else kept_parameters(body.parameters)
-    if body.head_id is not None:
-        turned = await call.services.sessions.turn_to(call.owner, session_id, body.head_id)
-        if isinstance(turned, Missing):
-            raise refused(turned)
-    change = SessionChange(title=body.title, parameters=parameters, read_id=body.read_id)
-    changed = await call.services.store.change_session(call.owner, session_id, change)
+    change = SessionChange(title=body.title, parameters=parameters, head_id=body.head_id, read_id=body.read_id)
+    changed = await call.services.sessions.change(call.owner, session_id, change)
     if isinstance(changed, Missing):
         raise refused(changed)
     return Reply(await _now(call, session_id))
@@ -122,6 +119,7 @@ async def messages(call: Call, query: MessagesQuery) -> Reply:
     return Reply(view)
 
 
+@once
 async def say(call: Call, body: SaidIn) -> Reply:
     run = await new_run(call, _wish(body), call.part("session_id"))
     said = await messages_of(call, (MessageIn(content=body.content, parts=body.parts),))
@@ -130,6 +128,7 @@ async def say(call: Call, body: SaidIn) -> Reply:
     return await begin(call, call.services.sessions.said(run, request), body.multitask)
 
 
+@once
 async def edit(call: Call, body: SaidIn) -> Reply:
     run = await new_run(call, _wish(body), call.part("session_id"))
     said = await messages_of(call, (MessageIn(content=body.content, parts=body.parts),))
@@ -139,6 +138,7 @@ async def edit(call: Call, body: SaidIn) -> Reply:
     return await begin(call, ask, body.multitask)
 
 
+@once
 async def regenerate(call: Call, body: AgainIn) -> Reply:
     run = await new_run(call, _wish(body), call.part("session_id"))
     request = request_of((), body.parameters)

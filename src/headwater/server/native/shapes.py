@@ -97,6 +97,12 @@ class AgainIn(Taken, frozen=True, kw_only=True):
     multitask: Multitask = "reject"
 
 
+class GoOnIn(AgainIn, frozen=True, kw_only=True):
+    session_id: (
+        Annotated[Id, Meta(description="a fork that has a copy of the answer; else where it was given")] | None
+    ) = None
+
+
 class SaidIn(AgainIn, frozen=True, kw_only=True):
     content: Content = ""
     parts: PartsIn = ()

@@ -61,6 +61,10 @@ class RunEngine(Core):
         self._writer.tell_of_commit(begun_s)
         return result
 
+    async def used(self, owner: str, key: IdempotencyKey) -> Replayed | KeyMismatch | None:
+        async with self._database.reading() as tables:
+            return runs.used(await tables.reservation(owner, key.key), key, self._clock.unix_s())
+
     async def claim(self, run_id: str) -> Started | None:
         async def work(tx: Transaction) -> tuple[Started | None, int]:
             return await runs.claim(tx, run_id), await tx.tables.last_seq(run_id)

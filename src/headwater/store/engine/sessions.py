@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from headwater.conversation import Request
 from headwater.records import (
     Blob,
     Group,
@@ -72,8 +73,10 @@ class SessionEngine(Core):
     ) -> tuple[QueueEntry, ...] | Missing:
         return await self._write(lambda tx: sessions.reorder(tx, owner, session_id, run_ids))
 
-    async def edit_queued(self, owner: str, run_id: str, messages: tuple[SessionMessage, ...]) -> QueueEntry | Missing:
-        return await self._write(lambda tx: sessions.edit_queued(tx, owner, run_id, messages))
+    async def edit_queued(
+        self, owner: str, run_id: str, messages: tuple[SessionMessage, ...], request: Request
+    ) -> QueueEntry | Missing:
+        return await self._write(lambda tx: sessions.edit_queued(tx, owner, run_id, messages, request))
 
     async def resume_queue(self, owner: str, session_id: str) -> Started | Missing | None:
         result = await self._write(lambda tx: sessions.resume(tx, owner, session_id))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from headwater.conversation import Message
+from headwater.conversation import Message, Request
 from headwater.lifecycle import RunState
 from headwater.records import Approval, Reservation, Run, RunBody
 from headwater.store.results import Batch, Page, RunQuestion
@@ -45,6 +45,9 @@ class MemoryRuns:
 
     async def body(self, run_id: str) -> RunBody | None:
         return self._bodies.get(run_id)
+
+    async def put_request(self, run_id: str, request: Request) -> None:
+        self._bodies[run_id] = replace(self._bodies[run_id], request=request)
 
     async def put_output(self, run_id: str, output: tuple[Message, ...]) -> None:
         self._bodies[run_id] = replace(self._bodies.get(run_id) or RunBody(), output=output)
@@ -103,6 +106,8 @@ class MemoryRuns:
 
     async def reservation(self, owner: str, key: str) -> Reservation | None:
         return self._reservations.get((owner, key))
+
+    lock_reservation = reservation
 
     async def put_reservation(self, reservation: Reservation) -> None:
         self._reservations[reservation.owner, reservation.key] = reservation

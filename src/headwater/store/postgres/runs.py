@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from headwater.conversation import Message
+from headwater.conversation import Message, Request
 from headwater.lifecycle import status
 from headwater.records import Approval, Reservation, Run, RunBody
 from headwater.store.framing import pack, unpack
@@ -51,8 +51,13 @@ class PostgresRuns(Rows):
         row = await self._one(f"SELECT record FROM headwater.run_body WHERE run = {_RUN}", (run_id,))
         return None if row is None else decode_body(row[0])
 
+    async def put_request(self, run_id: str, request: Request) -> None:
+        await self._put_body(run_id, replace(await self.body(run_id) or RunBody(), request=request))
+
     async def put_output(self, run_id: str, output: tuple[Message, ...]) -> None:
-        body = replace(await self.body(run_id) or RunBody(), output=output)
+        await self._put_body(run_id, replace(await self.body(run_id) or RunBody(), output=output))
+
+    async def _put_body(self, run_id: str, body: RunBody) -> None:
         await self._do(f"UPDATE headwater.run_body SET record = %s WHERE run = {_RUN}", (encode(body), run_id))
 
     async def runs(self, owner: str | None, session_id: str | None, status: str | None, page: Page) -> list[Run]:
@@ -159,9 +164,12 @@ class PostgresRuns(Rows):
         )
 
     async def reservation(self, owner: str, key: str) -> Reservation | None:
-        await self._lock("reservation", owner, key)
         row = await self._one("SELECT record FROM headwater.reservation WHERE owner = %s AND key = %s", (owner, key))
         return None if row is None else decode_reservation(row[0])
+
+    async def lock_reservation(self, owner: str, key: str) -> Reservation | None:
+        await self._lock("reservation", owner, key)
+        return await self.reservation(owner, key)
 
     async def put_reservation(self, reservation: Reservation) -> None:
         await self._do(

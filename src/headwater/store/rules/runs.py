@@ -64,8 +64,12 @@ async def start(tx: Transaction, ask: Start) -> StartResult:
 
 
 async def used_before(tx: Transaction, owner: str, key: IdempotencyKey) -> Replayed | KeyMismatch | None:
-    found = await tx.tables.reservation(owner, key.key)
-    if found is None or found.at <= tx.now - key.keep_s:
+    """Asked in order to use it: if it was not, nobody else does before this transaction is over."""
+    return used(await tx.tables.lock_reservation(owner, key.key), key, tx.now)
+
+
+def used(found: Reservation | None, key: IdempotencyKey, now: float) -> Replayed | KeyMismatch | None:
+    if found is None or found.at <= now - key.keep_s:
         return None
     return Replayed(found.subject_id) if found.digest == key.digest else KeyMismatch(found.subject_id)
 
@@ -114,17 +118,23 @@ def _may_begin(ask: Start, session: Session, active: Run | None, queue: list[Que
 
 
 async def _enqueue(tx: Transaction, ask: Start, active: Run | None, queue: list[QueueEntry]) -> Queued:
-    run = replace(ask.run, state=RunState.QUEUED)
+    front = ask.multitask == "interrupt"
+    run = replace(ask.run, state=RunState.QUEUED, interrupts=front)
     await tx.tables.add_run(run, RunBody(ask.request, echo=ask.echo))
     first, last = (queue[0].position, queue[-1].position) if queue else (0, 0)
-    front = ask.multitask == "interrupt"
     await tx.tables.put_queued(run, ask.messages, ask.place, first - 1 if front else last + 1)
     if not front or active is None:
         return Queued(run, len(queue))
-    # An earlier stop gives way: what comes next must not be held up by a pause.
-    stopping = replace(active, stop=StopRequest("replaced", tx.now))
-    await _put_stop(tx, stopping)
-    return Queued(run, 0, stopping)
+    # Several at once: the last one wins, over those that have not begun as over the one that runs.
+    replaced = [await _replace(tx, entry.run) for entry in queue if entry.run.interrupts]
+    return Queued(run, 0, await _replace(tx, active), tuple(replaced))
+
+
+async def _replace(tx: Transaction, run: Run) -> Run:
+    """An earlier stop gives way: what comes next must not be held up by a pause."""
+    run = replace(run, stop=StopRequest("replaced", tx.now))
+    await _put_stop(tx, run)
+    return run
 
 
 def _running(tx: Transaction, run: Run, parent_id: str | None) -> Run:

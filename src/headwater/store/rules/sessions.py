@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from headwater.conversation import Request
 from headwater.events import make_id
 from headwater.lifecycle import RunState
 from headwater.records import Group, IdempotencyKey, QueueEntry, Run, Session, SessionMessage, Transcript, path_to
@@ -118,6 +119,8 @@ async def reorder(
         return Missing("session")
     place = {run_id: n for n, run_id in enumerate(run_ids)}
     queue = await tx.tables.queue(owner, session_id)
+    if not place.keys() <= {entry.run.id for entry in queue}:
+        return Missing("run")
     queue.sort(key=lambda entry: place.get(entry.run.id, len(place)))
     entries = tuple(replace(entry, position=n) for n, entry in enumerate(queue))
     for entry in entries:
@@ -127,7 +130,7 @@ async def reorder(
 
 
 async def edit_queued(
-    tx: Transaction, owner: str, run_id: str, messages: tuple[SessionMessage, ...]
+    tx: Transaction, owner: str, run_id: str, messages: tuple[SessionMessage, ...], request: Request
 ) -> QueueEntry | Missing:
     session, run = await runs.lock(tx, run_id)
     if session is None or run is None or run.owner != owner or run.state is not RunState.QUEUED:
@@ -135,6 +138,7 @@ async def edit_queued(
     queue = await tx.tables.queue(owner, session.id)
     entry = replace(next(entry for entry in queue if entry.run.id == run_id), messages=messages)
     await tx.tables.put_queued(run, entry.messages, entry.place, entry.position)
+    await tx.tables.put_request(run_id, request)
     tx.news.of_session(owner, session.id)
     return entry
 

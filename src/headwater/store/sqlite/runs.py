@@ -7,7 +7,7 @@ from typing import Final
 import apsw
 from msgspec.structs import replace
 
-from headwater.conversation import Message
+from headwater.conversation import Message, Request
 from headwater.lifecycle import status
 from headwater.records import Approval, Reservation, Run, RunBody
 from headwater.store.framing import pack, unpack
@@ -63,6 +63,10 @@ class SqliteRuns:
             return None
         body = decode_body(row[0])
         return body if row[1] is None else replace(body, output=decode_output(row[1]))
+
+    async def put_request(self, run_id: str, request: Request) -> None:
+        body = replace(await self.body(run_id) or RunBody(), request=request)
+        self._sql("UPDATE run_body SET record = ? WHERE run = (SELECT n FROM run WHERE id = ?)", (encode(body), run_id))
 
     async def put_output(self, run_id: str, output: tuple[Message, ...]) -> None:
         self._sql("REPLACE INTO run_output SELECT n, ? FROM run WHERE id = ?", (encode(output), run_id))
@@ -174,6 +178,8 @@ class SqliteRuns:
     async def reservation(self, owner: str, key: str) -> Reservation | None:
         row = self._sql("SELECT record FROM reservation WHERE owner = ? AND key = ?", (owner, key)).fetchone()
         return None if row is None else decode_reservation(row[0])
+
+    lock_reservation = reservation
 
     async def put_reservation(self, reservation: Reservation) -> None:
         self._sql(

@@ -52,6 +52,7 @@ class ModelRun:
     session_id: str | None
     state: State
     worker: int | None = None
+    interrupts: bool = False
     log: list[bytes] = field(default_factory=list)
     stop: str | None = None
     outcome: Outcome | None = None
@@ -150,11 +151,14 @@ class StoreMachine(RuleBasedStateMachine):
             assert result.active.id == (active.id if active else queue[0])
         else:
             assert isinstance(result, Queued)
-            self.runs[run.id] = ModelRun(run.id, session_id, "queued")
+            replaced = [self.runs[other] for other in queue if self.runs[other].interrupts and multitask == "interrupt"]
+            assert [other.id for other in result.replaced] == [other.id for other in replaced]
+            self.runs[run.id] = ModelRun(run.id, session_id, "queued", interrupts=multitask == "interrupt")
             queue.insert(0 if multitask == "interrupt" else len(queue), run.id)
             if multitask == "interrupt":
                 assert active is not None
-                active.stop = "replaced"
+                for other in (active, *replaced):
+                    other.stop = "replaced"
         return None
 
     @precondition(lambda self: self.running())

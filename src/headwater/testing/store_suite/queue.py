@@ -108,6 +108,32 @@ class QueueTests:
         # Nor is the rest of the queue held up.
         assert (await ended_well(store, result.run.id)).next is not None
 
+    async def test_of_several_that_interrupt_the_last_one_wins(self, backend: Backend) -> None:
+        """C52: who has not begun is replaced as the one that runs is. What is queued stays."""
+        store = await backend.worker()
+        first = await started(store, session_id="s")
+        waiting = a_run(session_id="s")
+        await store.start(Start(run=waiting, multitask="queue"))
+        asked = [a_run(session_id="s") for _ in range(3)]
+        results = [await store.start(Start(run=run, messages=(said("x"),), multitask="interrupt")) for run in asked]
+        replaced = [[run.id for run in result.replaced] for result in results if isinstance(result, Queued)]
+        assert replaced == [[], [asked[0].id], [asked[1].id, asked[0].id]]
+        for run in asked[:2]:
+            stops = await store.run(OWNER, run.id)
+            assert stops is not None
+            assert stops.stop is not None
+            assert stops.stop.reason == "replaced"
+            assert (await ended_well(store, run.id, Stopped("replaced"))).next is None
+        ending = await ended_well(store, first.run.id, Stopped("replaced"))
+        assert ending.next is not None
+        assert ending.next.run.id == asked[2].id
+        ending = await ended_well(store, asked[2].id)
+        assert ending.next is not None
+        assert ending.next.run.id == waiting.id
+        transcript = await store.transcript(OWNER, "s")
+        assert transcript is not None
+        assert [message.run_id for message in transcript.messages] == [asked[2].id]
+
     async def test_a_pause_ends_with_the_last_of_the_queue(self, backend: Backend) -> None:
         """Else what is queued next would wait for nobody knows what."""
         store = await backend.worker()

@@ -165,6 +165,17 @@ class IdempotencyTests:
         await store.tidy(1e9, keep_keys_s=100)
         assert isinstance(await store.start(Start(run=a_run(), idempotency=replace(key, keep_s=1e9))), Started)
 
+    async def test_whether_it_was_used_can_be_asked_without_using_it(self, backend: Backend) -> None:
+        store = await backend.worker()
+        key, run = IdempotencyKey("k", "digest", keep_s=100), a_run()
+        assert await store.used(OWNER, key) is None
+        await store.start(Start(run=run, idempotency=key))
+        assert await store.used(OWNER, key) == Replayed(run.id)
+        assert await store.used(OWNER, replace(key, digest="another")) == KeyMismatch(run.id)
+        assert await store.used("bob", key) is None
+        await backend.clock.advance(100)
+        assert await store.used(OWNER, key) is None
+
     async def test_a_start_that_was_refused_reserves_nothing(self, backend: Backend) -> None:
         store = await backend.worker()
         first = await started(store, session_id="s")

@@ -5,8 +5,8 @@ import hashlib
 import pytest
 from msgspec.structs import replace
 
-from headwater.conversation import Parameters
-from headwater.records import Blob, Group, IdempotencyKey, Key, SessionNotice, SessionParameters, path_to
+from headwater.conversation import Parameters, Request
+from headwater.records import Blob, Group, IdempotencyKey, Key, RunBody, SessionNotice, SessionParameters, path_to
 from headwater.store.results import (
     Adopted,
     Busy,
@@ -179,15 +179,18 @@ class QueueEditingTests:
         store = await backend.worker()
         first = await started(store, session_id="s")
         queued = [a_run(session_id="s") for _ in range(3)]
-        for run in queued:
-            await store.start(Start(run=run, messages=(said(run.id),), multitask="queue"))
+        for n, run in enumerate(queued):
+            await store.start(Start(run=run, messages=(said(run.id),), multitask="queue", echo={"n": n}))
         order = [queued[2].id, queued[0].id]
         entries = await store.reorder_queue(OWNER, "s", order)
         assert not isinstance(entries, Missing)
         assert [entry.run.id for entry in entries] == [*order, queued[1].id]
         better = said("better")
-        entry = await store.edit_queued(OWNER, queued[2].id, (better,))
+        request = Request((better.message,))
+        entry = await store.edit_queued(OWNER, queued[2].id, (better,), request)
         assert not isinstance(entry, Missing)
+        # What the model is asked changes with it.
+        assert await store.body(OWNER, queued[2].id) == RunBody(request, echo={"n": 2})
         transcript = await store.transcript(OWNER, "s")
         assert transcript is not None
         assert transcript.queue == (entry, *entries[1:])
@@ -198,11 +201,23 @@ class QueueEditingTests:
     async def test_what_is_not_queued_or_anothers_can_not_be_edited(self, backend: Backend) -> None:
         store = await backend.worker()
         run = (await started(store, session_id="s")).run
-        assert await store.edit_queued(OWNER, run.id, ()) == Missing("run")
-        assert await store.edit_queued("bob", run.id, ()) == Missing("run")
+        for owner in (OWNER, "bob"):
+            assert await store.edit_queued(owner, run.id, (), Request(())) == Missing("run")
         assert await store.reorder_queue("bob", "s", []) == Missing("session")
         assert await store.resume_queue("bob", "s") == Missing("session")
         assert await store.resume_queue(OWNER, "s") is None
+
+    async def test_an_order_that_names_one_that_does_not_wait_changes_nothing(self, backend: Backend) -> None:
+        store = await backend.worker()
+        active = (await started(store, session_id="s")).run
+        queued = [a_run(session_id="s") for _ in range(2)]
+        for run in queued:
+            await store.start(Start(run=run, multitask="queue"))
+        for unknown in (active.id, "run_none"):
+            assert await store.reorder_queue(OWNER, "s", [queued[1].id, unknown]) == Missing("run")
+        transcript = await store.transcript(OWNER, "s")
+        assert transcript is not None
+        assert [entry.run.id for entry in transcript.queue] == [run.id for run in queued]
 
 
 class GroupsTests:
