@@ -74,10 +74,12 @@ async def serve(folder: Path, config: str = "", environ: Mapping[str, str] | Non
 
 
 async def ended_well(served: Served) -> None:
-    """With nothing in its log but how its runs have ended."""
+    """With nothing in its log but how its runs have ended, and that it does."""
     code, err = await served.end()
     assert code == 0
-    assert {json.loads(line)["event"] for line in err.splitlines()} <= {"run ended"}
+    events = [json.loads(line)["event"] for line in err.splitlines()]
+    assert {*events} <= {"run ended", "ending"}
+    assert events.count("ending") == 1
 
 
 def upstream(simulator: Simulator, name: str = "up", more: str = "") -> str:
@@ -374,7 +376,7 @@ async def test_that_nobody_can_come_any_more_is_told_and_passes(tmp_path: Path) 
         served.signal(signal.SIGTERM)
         code, err = await served.end()
         assert code == 0
-        [told] = [json.loads(line)["event"] for line in err.splitlines()]
+        told, _ = [json.loads(line)["event"] for line in err.splitlines()]
         assert "LimitNOFILE" in told
 
 

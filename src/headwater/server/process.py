@@ -200,8 +200,10 @@ class Process:
     async def _end(self) -> None:
         services = self._services
         services.drain()
+        running, drain_s = services.runs.running(), services.settings.server.drain_s
+        _log.info("ending", extra={"runs": running, "up_to_s": drain_s if running else 0})
         waiting = {asyncio.create_task(services.runs.settle()), asyncio.create_task(self._hurry.wait())}
-        await asyncio.wait(waiting, timeout=services.settings.server.drain_s, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(waiting, timeout=drain_s, return_when=asyncio.FIRST_COMPLETED)
         for task in waiting:
             task.cancel()
         await services.runs.close()
