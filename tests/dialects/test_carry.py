@@ -100,6 +100,7 @@ EXAMPLES: dict[str, Example] = {
         Request((HI,), extras=Extras(other(dialect), {"speed": "fast"})),
         target(),
     ),
+    "metadata of a chat completion": (Request((HI,), extras=Extras("chat", {"metadata": {"a": "b"}})), target()),
     "reasoning effort": (with_parameters(reasoning_effort="low"), target()),
     "the least reasoning effort, minimal": (with_parameters(reasoning_effort="minimal"), target()),
     "an effort for which the limit of tokens has no room": (
@@ -277,6 +278,19 @@ def test_a_clients_output_of_a_custom_tool_is_refused_where_it_is_not_known(dial
     assert refused == ([] if dialect == "responses" else ["messages.content.custom_tool_call_output"])
     if dialect == "responses":
         assert there_and_back(request, target(), dialect).messages == request.messages
+
+
+@each_dialect
+def test_metadata_is_noted_once(dialect: DialectName) -> None:
+    request = Request((HI,), extras=Extras("chat", {"metadata": {"a": "b"}}))
+    assert [note.field for note in carry.notes(request, target(), dialect)] == ["metadata"]
+
+
+@each_dialect
+def test_a_file_of_a_chat_client_is_refused_where_it_is_not_known(dialect: DialectName) -> None:
+    request = Request((User((Opaque("chat", {"type": "file", "file": {"file_id": "f"}}),)),))
+    refused = [note.field for note in carry.notes(request, target(), dialect) if note.refuse]
+    assert refused == ([] if dialect == "chat" else ["messages.content.file"])
 
 
 @each_dialect

@@ -17,6 +17,10 @@ from headwater.records import NAME_PATTERN
 T = TypeVar("T", bound=Struct)
 
 SessionId = Annotated[str, Meta(min_length=1, max_length=128, pattern=NAME_PATTERN)]
+Metadata = Annotated[
+    dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]], Meta(max_length=16)
+]
+"""As OpenAI's dialects have it."""
 
 _WITH_PATH: Final = re.compile(r"(?s)(.*?)(?: - at (?:`key` in )?`\$\.?(.*)`)?")
 _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
