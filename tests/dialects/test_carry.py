@@ -280,6 +280,16 @@ def test_a_clients_output_of_a_custom_tool_is_refused_where_it_is_not_known(dial
         assert there_and_back(request, target(), dialect).messages == request.messages
 
 
+def test_a_parameter_that_is_not_carried_is_named_as_its_client_wrote_it() -> None:
+    asked = {"input": "Hi", "reasoning": {"summary": "auto"}, "text": {"verbosity": "low"}}
+    request = DIALECTS["responses"].parse(json.dumps(asked).encode()).request
+    assert [note.field for note in carry.notes(request, target(), "chat")] == ["reasoning.summary"]
+    assert {note.field for note in carry.notes(request, target(), "messages")} == {
+        "reasoning.summary",
+        "text.verbosity",
+    }
+
+
 @each_dialect
 def test_metadata_is_noted_once(dialect: DialectName) -> None:
     request = Request((HI,), extras=Extras("chat", {"metadata": {"a": "b"}}))

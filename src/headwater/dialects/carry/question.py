@@ -38,6 +38,8 @@ _OTHERWISE_NOTED: Final[dict[DialectName, frozenset[str]]] = {
     "responses": frozenset(),
     "messages": frozenset({"thinking", "output_config"}),
 }
+# Two of the Responses dialect stand inside of other fields.
+_WRITTEN: Final = {"summary": "reasoning.summary", "verbosity": "text.verbosity"}
 
 
 class Question:
@@ -76,7 +78,7 @@ class Question:
         """Parameters that only another dialect has."""
         every = (self.request.extras, *(tool.extras for tool in self.request.tools))
         return [
-            name
+            _WRITTEN.get(name, name) if extras.dialect == "responses" else name
             for extras in every
             if extras is not None and extras.dialect != self.dialect
             for name in extras.fields
