@@ -148,6 +148,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "images": (Request((User((Image(PNG),)),)), target()),
     "the detail in which an image is seen": (Request((User((Image(PNG, "low"),)),)), target()),
+    "an empty message of the user": (Request((User((Text(""),)),)), target()),
     "images by http, and of other types than JPEG, PNG, GIF and WebP": (
         Request((User((Image("http://example.com/a.png"),)),)),
         target(),
@@ -288,6 +289,15 @@ def test_a_parameter_that_is_not_carried_is_named_as_its_client_wrote_it() -> No
         "reasoning.summary",
         "text.verbosity",
     }
+
+
+@each_dialect
+@pytest.mark.parametrize("said", [User(()), User((Text(""), Text("")))], ids=["nothing", "empty"])
+def test_that_an_empty_message_is_not_sent_is_noted_wherever_it_stands(dialect: DialectName, said: User) -> None:
+    for messages in ((said,), (said, HI), (HI, Assistant((Text("So."),)), said)):
+        notes = carry.notes(Request(messages), target(), dialect)
+        assert [(note.field, note.refuse) for note in notes] == [("messages.content", False)]
+    assert carry.notes(Request((HI, Assistant(()), System((Text(""),)))), target(), "chat") == []
 
 
 @each_dialect
