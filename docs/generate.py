@@ -26,8 +26,9 @@ by name (the answer would be to another question), or it is *changed* or *droppe
 A parameter, a part of a message or an item that only one dialect has goes to an upstream of that dialect as it is. A provider's
 own fields on a tool call, and reasoning with its seal (a signature, encrypted content), go back to the upstream that they came
 from; where a client brings them, to any of their dialect. Reasoning without a seal goes only where an upstream is known to
-want it. The messages dialect must be told a limit of tokens: where the client gave none, it is the target's `default_max_tokens`.
-A developer's message is a system prompt under a younger name. What an upstream is configured to refuse is left out, and noted.
+want it. The messages dialect must be told a limit of tokens: where the client gave none, it is the `max_tokens` of the
+model's `[[models]]`, else what its provider is known to take, else 16,000. A developer's message is a system prompt under a younger
+name. What an upstream is configured to refuse is left out, and noted.
 
 Every history is made legal for the dialect: each tool call has exactly one result, right after its turn (one that is missing is
 said to be unknown), no message is empty, ids are such as the provider takes.

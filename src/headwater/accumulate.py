@@ -19,6 +19,7 @@ from headwater.events import (
     AttemptEnded,
     AttemptStarted,
     Event,
+    Failed,
     Notice,
     Outcome,
     ProviderState,
@@ -107,6 +108,8 @@ class Accumulator(Struct, eq=False):
     calls: list[Call] = []
     """All of the run, in order; those of this turn are the last `turn_calls`."""
     outcome: Outcome | None = None
+    cuts: dict[int, Failed] = {}
+    """Of turns that ended in their midst, and that another follows all the same: by the place in `messages`, why."""
     _by_id: dict[str, Call] = {}
     _turn: int = 0
     _origin: str | None = None
@@ -199,8 +202,11 @@ class Accumulator(Struct, eq=False):
         self.started = event
 
     def _on_attempt(self, event: AttemptStarted) -> None:
+        before = self.attempts[-1].ended if self.attempts else None
         self.attempts.append(Attempt(event))
         if event.turn > self._turn:
+            if self._parts and before is not None and before.failed is not None:
+                self.cuts[len(self._earlier)] = before.failed
             self._earlier = self.messages()
             self._turn = event.turn
             self._settle_usage()

@@ -100,6 +100,7 @@ EXAMPLES: dict[str, Example] = {
         Request((HI,), extras=Extras(other(dialect), {"speed": "fast"})),
         target(),
     ),
+    "metadata of a chat completion": (Request((HI,), extras=Extras("chat", {"metadata": {"a": "b"}})), target()),
     "reasoning effort": (with_parameters(reasoning_effort="low"), target()),
     "the least reasoning effort, minimal": (with_parameters(reasoning_effort="minimal"), target()),
     "an effort for which the limit of tokens has no room": (
@@ -147,6 +148,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "images": (Request((User((Image(PNG),)),)), target()),
     "the detail in which an image is seen": (Request((User((Image(PNG, "low"),)),)), target()),
+    "an empty message of the user": (Request((User((Text(""),)),)), target()),
     "images by http, and of other types than JPEG, PNG, GIF and WebP": (
         Request((User((Image("http://example.com/a.png"),)),)),
         target(),
@@ -277,6 +279,38 @@ def test_a_clients_output_of_a_custom_tool_is_refused_where_it_is_not_known(dial
     assert refused == ([] if dialect == "responses" else ["messages.content.custom_tool_call_output"])
     if dialect == "responses":
         assert there_and_back(request, target(), dialect).messages == request.messages
+
+
+def test_a_parameter_that_is_not_carried_is_named_as_its_client_wrote_it() -> None:
+    asked = {"input": "Hi", "reasoning": {"summary": "auto"}, "text": {"verbosity": "low"}}
+    request = DIALECTS["responses"].parse(json.dumps(asked).encode()).request
+    assert [note.field for note in carry.notes(request, target(), "chat")] == ["reasoning.summary"]
+    assert {note.field for note in carry.notes(request, target(), "messages")} == {
+        "reasoning.summary",
+        "text.verbosity",
+    }
+
+
+@each_dialect
+@pytest.mark.parametrize("said", [User(()), User((Text(""), Text("")))], ids=["nothing", "empty"])
+def test_that_an_empty_message_is_not_sent_is_noted_wherever_it_stands(dialect: DialectName, said: User) -> None:
+    for messages in ((said,), (said, HI), (HI, Assistant((Text("So."),)), said)):
+        notes = carry.notes(Request(messages), target(), dialect)
+        assert [(note.field, note.refuse) for note in notes] == [("messages.content", False)]
+    assert carry.notes(Request((HI, Assistant(()), System((Text(""),)))), target(), "chat") == []
+
+
+@each_dialect
+def test_metadata_is_noted_once(dialect: DialectName) -> None:
+    request = Request((HI,), extras=Extras("chat", {"metadata": {"a": "b"}}))
+    assert [note.field for note in carry.notes(request, target(), dialect)] == ["metadata"]
+
+
+@each_dialect
+def test_a_file_of_a_chat_client_is_refused_where_it_is_not_known(dialect: DialectName) -> None:
+    request = Request((User((Opaque("chat", {"type": "file", "file": {"file_id": "f"}}),)),))
+    refused = [note.field for note in carry.notes(request, target(), dialect) if note.refuse]
+    assert refused == ([] if dialect == "chat" else ["messages.content.file"])
 
 
 @each_dialect

@@ -185,6 +185,15 @@ def test_an_error_says_whose_it_is(outcome: Outcome, blame: str, code: str) -> N
     assert (frame["error"]["type"], frame["error"]["code"]) == (blame, code)
 
 
+@pytest.mark.parametrize(
+    "outcome", [outcome for outcome in UNSUCCESSFUL if not isinstance(outcome, Failed)], ids=outcome_id
+)
+def test_an_error_promises_nothing_of_a_run_that_nobody_records(outcome: Outcome) -> None:
+    (frame,) = frames(encode(RunEnded(outcome)))
+    assert frame["error"]["message"].count(".") == 1
+    assert "kept" not in frame["error"]["message"]
+
+
 # ------------------------------------------------------------------- whole
 
 

@@ -1,12 +1,14 @@
 """A chat client's request, into ours; and what is wrong with it, in words that help."""
 
 import contextlib
+import itertools
 import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 
 from headwater.conversation import (
     Ask,
@@ -32,6 +34,11 @@ from headwater.errors import CallerError
 
 HI = {"role": "user", "content": "Hi"}
 LOOK = {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": {"type": "object"}}}
+FILES: list[dict[str, Any]] = [
+    {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERg=="}},
+    {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
+]
+SDK_FIELDS = sorted(CompletionCreateParamsBase.__annotations__.keys() - {"messages"})
 
 
 def parse(*messages: Any, **fields: Any) -> Ask:
@@ -127,7 +134,7 @@ def test_parameters() -> None:
     )
     assert request.tools == (Tool("look", "Looks.", {"type": "object"}),)
     assert request.tool_choice == NamedTool("look")
-    assert request.extras == Extras("chat", {"user": "u1", "top_k": None})
+    assert request.extras == Extras("chat", {"user": "u1"})
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -164,6 +171,21 @@ def test_how_the_answer_is_wanted() -> None:
 
 def test_values_that_change_nothing_are_taken() -> None:
     assert parse(n=1, store=False, logprobs=False, modalities=["text"], tool_choice="none") == parse(tool_choice="none")
+    assert parse(top_logprobs=0) == parse(**dict.fromkeys(SDK_FIELDS)) == parse()
+
+
+def is_unknown(name: str, value: Any) -> bool:
+    try:
+        parse(**{name: value})
+    except CallerError as error:
+        return (error.param, error.code) == (name, "unknown_parameter")
+    return False
+
+
+def test_every_field_of_the_sdk_is_known() -> None:
+    """Taken, or refused by a word on why: none is a riddle."""
+    pairs = itertools.product(SDK_FIELDS, (True, 1, "x", ["x"], {"x": "x"}))
+    assert [name for name, value in pairs if is_unknown(name, value)] == []
 
 
 @pytest.mark.parametrize(
@@ -173,7 +195,13 @@ def test_values_that_change_nothing_are_taken() -> None:
         ({"store": True}, "store", "unsupported_parameter", "session_id"),
         ({"logprobs": True}, "logprobs", "unsupported_parameter", "probabilities"),
         ({"modalities": ["audio"]}, "modalities", "unsupported_parameter", "text"),
-        ({"functions": []}, "functions", "unknown_parameter", "Unknown parameter: 'functions'"),
+        ({"top_logprobs": 5}, "top_logprobs", "unsupported_parameter", "probabilities"),
+        ({"audio": {"voice": "ash"}}, "audio", "unsupported_parameter", "text"),
+        ({"moderation": {"model": "x"}}, "moderation", "unsupported_parameter", "not carried"),
+        ({"functions": [{"name": "f"}]}, "functions", "unsupported_parameter", "'tools'"),
+        ({"function_call": "auto"}, "function_call", "unsupported_parameter", "'tool_choice'"),
+        ({"metadata": {"a": 1}}, "metadata[...]", "invalid_value", "str"),
+        ({"foo": 1}, "foo", "unknown_parameter", "Unknown parameter: 'foo'"),
         ({"max_token": 5}, "max_token", "unknown_parameter", "Did you mean 'max_tokens'?"),
         ({"temperature": 3}, "temperature", "invalid_value", "<= 2"),
         ({"temperature": "hot"}, "temperature", "invalid_value", "got `str`"),
@@ -210,7 +238,8 @@ def test_what_we_cannot_do_is_refused_by_name(fields: dict[str, Any], param: str
         ({"role": "function", "content": "x"}, "messages[0].role"),
         ({"content": "x"}, "messages[0]"),
         ({"role": "user"}, "messages[0]"),
-        ({"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}, "messages[0].content[0].type"),
+        ({"role": "user", "content": [{"type": "video", "video": {}}]}, "messages[0].content[0].type"),
+        ({"role": "assistant", "audio": {"id": "a"}}, "messages[0].audio"),
         ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]},
          "messages[0].content[0].image_url.url"),
         ({"role": "user", "content": "x", "color": "red"}, "messages[0].color"),
@@ -274,6 +303,16 @@ def test_names_of_all_speakers_and_what_stood_beside_a_text_are_kept() -> None:
         )
     )
     assert output == ToolOutput("c", (Text("7"),), name="look")
+
+
+@pytest.mark.parametrize("part", FILES)
+def test_a_file_is_carried_as_it_is(part: dict[str, Any]) -> None:
+    (said,) = parse({"role": "user", "content": [{"type": "text", "text": "Read."}, part]}).request.messages
+    assert said == User((Text("Read."), Opaque("chat", part)))
+
+
+def test_metadata_is_taken_beside_what_servers_are_told() -> None:
+    assert parse(metadata={"a": "b"}, user="u").request.extras == Extras("chat", {"user": "u", "metadata": {"a": "b"}})
 
 
 def test_padding_is_refused_where_it_is_asked_for() -> None:

@@ -12,6 +12,7 @@ from headwater.conversation import (
     JsonSchema,
     Message,
     NamedTool,
+    Opaque,
     Parameters,
     Reasoning,
     Request,
@@ -50,6 +51,20 @@ def test_the_least_request_is_streamed_and_not_stored() -> None:
         "stream_options": {"include_usage": True},
         "store": False,
     }
+
+
+def test_what_only_this_dialect_knows_stands_where_it_was() -> None:
+    file = {"type": "file", "file": {"file_id": "file_1"}}
+    said = User((Text("Read."), Opaque("chat", file), Opaque("messages", {"type": "document"})))
+    assert rendered(said)["content"] == [{"type": "text", "text": "Read."}, file]
+    assert rendered(User((Opaque("chat", file),)))["content"] == [file]
+
+
+def test_metadata_is_not_sent_since_nothing_is_stored() -> None:
+    """OpenAI refuses the one without the other."""
+    written = render(Request((HI,), extras=Extras("chat", {"metadata": {"a": "b"}, "user": "u"})))
+    assert "metadata" not in written
+    assert (written["user"], written["store"]) == ("u", False)
 
 
 def test_an_upstream_that_cannot_stream_is_asked_for_the_whole() -> None:

@@ -74,6 +74,52 @@ def test_a_number_of_any_size_is_refused_or_sent_as_it_is(dialect: DialectName, 
     assert DIALECTS[dialect].render(request, Target(model="m"))
 
 
+HI = {"role": "user", "content": "Hi"}
+ASKED: dict[DialectName, dict[str, Any]] = {
+    "chat": {"messages": [HI]},
+    "responses": {"input": "Hi"},
+    "messages": {"messages": [HI], "max_tokens": 9},
+}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "fields", "param", "choices"),
+    [
+        ("chat", {"messages": [{"role": "function", "content": "x"}]}, "messages[0].role",
+         "'system', 'developer', 'user', 'assistant' or 'tool'"),
+        ("chat", {"messages": [HI, {"role": "user", "content": [{"type": "x"}]}]}, "messages[1].content[0].type",
+         "'text', 'image_url', 'file' or 'input_audio'"),
+        ("chat", {"messages": [{"role": "assistant", "content": [{"type": "x"}]}]}, "messages[0].content[0].type",
+         "'text' or 'refusal'"),
+        ("chat", {"tools": [{"type": "custom"}]}, "tools[0].type", "'function'"),
+        ("chat", {"tool_choice": "any"}, "tool_choice", "'auto', 'none' or 'required'"),
+        ("chat", {"response_format": {"type": "xml"}}, "response_format.type", "'text', 'json_object' or 'json_schema'"),
+        ("chat", {"on_cut": "go"}, "on_cut", "'continue' or 'end'"),
+        ("responses", {"input": [{"role": "tool", "content": "x"}]}, "input[0].role",
+         "'user', 'assistant', 'system' or 'developer'"),
+        ("responses", {"input": [{"role": "assistant", "content": [{"type": "x"}]}]}, "input[0].content[0].type",
+         "'output_text' or 'refusal'"),
+        ("responses", {"reasoning": {"summary": "long"}}, "reasoning.summary", "'auto', 'concise' or 'detailed'"),
+        ("messages", {"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role",
+         "'assistant', 'system' or 'user'"),
+        ("messages", {"tool_choice": {"type": "required"}}, "tool_choice.type", "'any', 'auto', 'none' or 'tool'"),
+    ],
+)  # fmt: skip
+def test_where_there_are_choices_they_are_named(
+    dialect: DialectName, fields: dict[str, Any], param: str, choices: str
+) -> None:
+    with pytest.raises(CallerError) as raised:
+        DIALECTS[dialect].parse(json.dumps(ASKED[dialect] | fields).encode())
+    assert raised.value.param == param
+    assert raised.value.message.endswith(f" It can be {choices}.")
+
+
+def test_what_comes_after_a_wrong_word_need_not_be_json_for_it_to_be_named() -> None:
+    with pytest.raises(CallerError) as raised:
+        DIALECTS["chat"].parse(b'{"messages":[{"role":"tool","content":[{"type":"x"}]}],"x":}')
+    assert raised.value.message == "Invalid value at 'messages[0].content[0].type': invalid value 'x'."
+
+
 def test_many_brackets_are_not_deep_ones() -> None:
     tools = [{"type": "function", "name": f"t{n}", "parameters": {"type": "object"}} for n in range(300)]
     ask = DIALECTS["responses"].parse(json.dumps({"input": "Hi", "tools": tools}).encode())

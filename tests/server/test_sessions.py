@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headwater.events import DialectName
+from headwater.events import Completed, DialectName, Failed
 from tests.server.house import DIALECTS, PATHS, House, asking
 
 pytestmark = pytest.mark.anyio
@@ -46,6 +46,30 @@ async def test_where_nothing_visible_came_no_answer_is_kept(house: House, upstre
     """C44: whatever else the upstream has said of itself by then."""
     await house.post("chat", f"{upstream}/{model}", text="Hi", session_id="mine", stream=True)
     assert await said_in(house, "mine") == [("User", "Hi")]
+
+
+@pytest.mark.parametrize("upstream", ["chat", "responses"])
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_cut_half_that_a_new_message_goes_on_from_is_partial_and_everybody_is_told(
+    house: House, dialect: DialectName, stream: bool, upstream: str
+) -> None:
+    """C25, C27: these upstreams are known for no prefill."""
+    model = f"{upstream}/sim/tokens-7,cut-after-3x1"
+    answer = await house.post(dialect, model, session_id="mine", stream=stream, on_cut="continue")
+    assert answer.status_code == 200
+    assert "was asked to go on in a new message" in answer.text.partition('"headwater":{"notes":')[2]
+    assert ("A blank line stands between them." in answer.text) == (dialect == "chat")
+    transcript = await house.services.store.transcript("local", "mine")
+    assert transcript is not None
+    _, half, rest = transcript.messages
+    assert (half.status, rest.status) == ("partial", "complete")
+    assert isinstance(half.outcome, Failed)
+    assert half.outcome.reason == "upstream_truncated"
+    assert rest.outcome == Completed("stop")
+    assert [(notice.code, notice.after_id, notice.for_model) for notice in transcript.notices] == [
+        ("continued", rest.id, False)
+    ]
 
 
 async def test_the_header_says_it_as_well(house: House) -> None:

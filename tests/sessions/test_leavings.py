@@ -6,10 +6,12 @@ from headwater.conversation import Assistant, Message, Reasoning, Text, ToolCall
 from headwater.dialects.base import STOP
 from headwater.dialects.history import UNKNOWN_OUTCOME
 from headwater.events import (
+    AttemptEnded,
     AttemptStarted,
     Completed,
     Event,
     Failed,
+    Incomplete,
     Interrupted,
     Notice,
     Outcome,
@@ -188,6 +190,40 @@ def test_turns_before_the_cut_one_are_complete() -> None:
     assert [message.status for message in kept.messages] == ["complete", "complete", "partial"]
     kept = leave(*turns, ReasoningDelta("Hm."), outcome=Stopped("user"))
     assert [message.status for message in kept.messages] == ["partial", "complete"]
+
+
+BROKE = Failed("upstream_truncated", "The connection broke.", retryable=True)
+TOLD = Notice("continued", "It was asked to go on in a new message.")
+
+
+def cut_off(turn: int = 1) -> list[Event]:
+    return [
+        AttemptEnded(200, failed=BROKE),
+        TOLD,
+        AttemptStarted("openai", "gpt-5", turn=turn, reason="continue"),
+    ]
+
+
+def test_a_half_that_another_message_goes_on_from_is_partial_and_a_notice_says_why() -> None:
+    """C25, C27: the run is complete, and its first message is not."""
+    kept = leave(*TEXT, *cut_off(1), *TEXT, *cut_off(2), TextDelta("t2"))
+    assert [message.status for message in kept.messages] == ["partial", "partial", "complete"]
+    assert [message.outcome for message in kept.messages] == [BROKE, BROKE, Completed()]
+    (notice,) = kept.notices
+    assert (notice.code, notice.text, notice.for_model) == (TOLD.code, TOLD.text, False)
+
+
+def test_a_half_that_is_all_there_is_stays_partial_and_says_how_the_run_ended() -> None:
+    kept = leave(*TEXT, *cut_off(), ReasoningDelta("Hm."), outcome=Incomplete("length"))
+    assert [(message.status, message.outcome) for message in kept.messages] == [("partial", Incomplete("length"))]
+
+
+def test_a_half_of_which_nothing_was_visible_is_no_message() -> None:
+    """C44."""
+    kept = leave(ReasoningDelta("Hm."), *cut_off(), *TEXT)
+    assert kept.output == (Assistant((Text("t0 t1 "),), origin="openai"),)
+    assert [message.status for message in kept.messages] == ["complete"]
+    assert codes(kept) == ["continued"]
 
 
 def test_a_tool_that_was_running_leaves_a_result_that_says_so_and_one_that_was_not_is_dropped() -> None:

@@ -22,7 +22,10 @@ STOP: Final = "headwater.stop"
 NOT_CARRIED: Final = "not_carried"
 """The code of a `Notice` that says what a pairing of dialects could not carry."""
 
-NOTED: Final = frozenset((NOT_CARRIED, "context_trimmed"))
+CONTINUED: Final = "continued"
+"""The code of a `Notice` that says that an answer was cut off and goes on in a new message."""
+
+NOTED: Final = frozenset((NOT_CARRIED, CONTINUED, "context_trimmed"))
 """The codes of what becomes a note in a client's answer (`headwater.notes`)."""
 
 

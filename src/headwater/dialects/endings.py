@@ -13,13 +13,14 @@ Unsuccessful = Stopped | Failed | Interrupted
 # The upstream's word on the request itself: as true for our client as it was for us.
 _KEPT_STATUS: Final = frozenset({400, 404, 413, 422, 429})
 
+# What became of it, and no more: whether anything is kept, only the run knows, and whoever asked for that can look.
 _WORDS: Final = {
     "user": "The run was stopped by its user.",
     "disconnect": "The run was stopped because its client went away.",
     "replaced": "The run was stopped because a newer message took its place.",
-    "crash": "The server died during the run. What had arrived is kept.",
-    "shutdown": "The server shut down during the run. What had arrived is kept.",
-    "store": "The server could not store the run any further. What had been stored is kept.",
+    "crash": "The server died during the run.",
+    "shutdown": "The server shut down during the run.",
+    "store": "The server could not store the run any further.",
 }
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from headwater.accumulate import Accumulator
 from headwater.conversation import Assistant, Message, Opaque, Reasoning, Text, ToolCall, ToolOutput, is_remark
+from headwater.dialects.base import CONTINUED
 from headwater.dialects.history import UNKNOWN_OUTCOME
 from headwater.events import Completed, Failed, Incomplete, Interrupted, Notice, Outcome, Stopped
 from headwater.records import Run, SessionMessage, SessionNotice
@@ -46,7 +47,8 @@ class Left(Struct, frozen=True):
 
 def left(run: Run, fold: Accumulator, outcome: Outcome, *, now: float, make_id: Callable[[str], str]) -> Left:
     """`make_id` takes a prefix. The fold may have seen the `RunEnded` or not."""
-    output = _output(fold, outcome)
+    kept = _output(fold, outcome)
+    output = tuple(message for message, _ in kept)
     last = max((n for n, message in enumerate(output) if isinstance(message, Assistant)), default=-1)
     messages = [
         SessionMessage(
@@ -56,12 +58,14 @@ def left(run: Run, fold: Accumulator, outcome: Outcome, *, now: float, make_id: 
             run_id=run.id,
             model=run.model,
             answered_by=answered_by(fold) if isinstance(message, Assistant) else None,
+            status="complete" if cut is None else "partial",
+            outcome=cut,
             blobs=blobs_in([message]),
         )
-        for message in output
+        for message, cut in kept
     ]
     if last >= 0:
-        status = "partial" if isinstance(outcome, Stopped | Failed | Interrupted) else "complete"
+        status = "partial" if isinstance(outcome, Stopped | Failed | Interrupted) else messages[last].status
         # Of the whole run: it is counted once, however many messages there are.
         messages[last] = replace(messages[last], status=status, usage=fold.usage, outcome=outcome)
     if messages and run.continues is not None:
@@ -78,7 +82,7 @@ def left(run: Run, fold: Accumulator, outcome: Outcome, *, now: float, make_id: 
         )
         for notice in _notices(fold, outcome, answered=bool(output))
     ]
-    return Left(tuple(messages), tuple(notices), tuple(output))
+    return Left(tuple(messages), tuple(notices), output)
 
 
 def answered_by(fold: Accumulator) -> str | None:
@@ -89,12 +93,16 @@ def answered_by(fold: Accumulator) -> str | None:
 # ----------------------------------------------------------------- messages
 
 
-def _output(fold: Accumulator, outcome: Outcome) -> list[Message]:
-    output = [*fold.messages(), *_unknown(fold)]
-    if isinstance(outcome, Completed):
-        # An upstream may be allowed to have nothing to say: that, too, is an answer.
-        return output or [fold.message()]
-    return [message for message in output if not isinstance(message, Assistant) or is_visible(message)]
+def _output(fold: Accumulator, outcome: Outcome) -> list[tuple[Message, Failed | None]]:
+    """Each with why it was cut, if another goes on from it."""
+    said = [*fold.messages(), *_unknown(fold)]
+    kept = [
+        (message, cut)
+        for message, cut in ((message, fold.cuts.get(n)) for n, message in enumerate(said))
+        if not isinstance(message, Assistant) or is_visible(message) or (isinstance(outcome, Completed) and cut is None)
+    ]
+    # An upstream may be allowed to have nothing to say: that, too, is an answer.
+    return kept or ([(fold.message(), None)] if isinstance(outcome, Completed) else [])
 
 
 def is_visible(message: Assistant) -> bool:
@@ -127,8 +135,9 @@ def _unknown(fold: Accumulator) -> Iterator[ToolOutput]:
 
 
 def _notices(fold: Accumulator, outcome: Outcome, *, answered: bool) -> Iterator[Notice]:
-    # The last of them counts what the ones before it do.
-    yield from [notice for notice in fold.notices if notice.code == CONTEXT_TRIMMED][-1:]
+    for code in (CONTEXT_TRIMMED, CONTINUED):
+        # The last of them counts what the ones before it do.
+        yield from [notice for notice in fold.notices if notice.code == code][-1:]
     yield from _dropped(fold, outcome)
     match outcome:
         case Completed():

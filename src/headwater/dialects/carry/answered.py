@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Any, Final, get_args
 
 from headwater.conversation import is_remark
-from headwater.dialects.base import STOP
+from headwater.dialects.base import CONTINUED, STOP
 from headwater.dialects.carry.fate import CARRIED, Row, changed, dropped
 from headwater.dialects.messages.block import CITATIONS
 from headwater.events import (
     DialectName,
     Event,
     Incomplete,
+    Notice,
     ProviderState,
     ReasoningDelta,
     RunEnded,
@@ -53,6 +54,15 @@ def _is_seam(state: ProviderState) -> bool:
     return state.data == {"type": "message"} or (state.of == "reasoning" and not any(state.data.values()))
 
 
+def _seam(event: Event, client: DialectName) -> str | None:
+    """Another dialect's; or where an answer that was cut goes on in a new message."""
+    if isinstance(event, Notice):
+        begins = event.code == CONTINUED
+    else:
+        begins = isinstance(event, ProviderState) and event.dialect != client and _is_seam(event)
+    return "that a new message, or thought, begins" if begins else None
+
+
 def _item(event: Event, client: DialectName) -> str | None:
     if (
         not isinstance(event, ProviderState)
@@ -74,7 +84,7 @@ ANSWERED: Final[tuple[Answered, ...]] = (
     Answered(what="text, as it comes", found=_of(TextDelta)),
     Answered(
         what="several messages, or thoughts, in one answer",
-        found=_state("that a new message, or thought, begins", _is_seam),
+        found=_seam,
         chat=changed("A blank line stands between them."),
     ),
     Answered(
@@ -181,7 +191,7 @@ _NOT_CARRIED: Final = {
     dialect: [(row.found, fate) for row in ANSWERED if (fate := row.fate(dialect)) != CARRIED]
     for dialect in get_args(DialectName)
 }
-MAY_BE_UNSAID: Final = frozenset({TextDelta, ToolCallEnded, ProviderState, RunEnded})
+MAY_BE_UNSAID: Final = frozenset({TextDelta, ToolCallEnded, ProviderState, Notice, RunEnded})
 """No row that is not carried is about any other event."""
 
 
@@ -194,7 +204,7 @@ def unsaid(event: Event, dialect: DialectName) -> str | None:
     elif type(event) is TextDelta:
         plain = not event.refusal
     else:
-        plain = type(event) is not ToolCallEnded
+        plain = type(event) is not ToolCallEnded and type(event) is not Notice
     if plain:
         # No row is about these, of which an answer has more.
         return None

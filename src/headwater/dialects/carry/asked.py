@@ -65,8 +65,11 @@ def is_plain(request: Request) -> bool:
     for n, message in enumerate(messages):
         if type(message) is ToolOutput or message.name is not None or (n and type(message) is System):
             return False
+        if not message.parts:
+            # An empty one is not sent.
+            return False
         for part in message.parts:
-            if type(part) is not Text or part.refusal or part.cache is not None:
+            if type(part) is not Text or not part.text or part.refusal or part.cache is not None:
                 return False
     return type(messages[-1]) is User
 

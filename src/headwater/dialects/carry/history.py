@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from headwater.conversation import Image, System, Text, ToolCall
+from headwater.conversation import Image, System, Text, ToolCall, User
 from headwater.dialects.carry.fate import changed, dropped, refused
 from headwater.dialects.carry.question import Question
 from headwater.dialects.carry.row import Asked, when, wherever
@@ -15,11 +15,19 @@ def _any_part(field: str, used: Callable[[object], bool]) -> Callable[[Question]
     return when(field, lambda question: any(map(used, question.parts)))
 
 
+def _is_empty(message: User) -> bool:
+    return all(isinstance(part, Text) and not part.text for part in message.parts)
+
+
 def _names(question: Question) -> list[str]:
     return [name for message in question.request.messages if (name := getattr(message, "name", None))]
 
 
 _NO_FLAG: Final = dropped("The dialect has no word for a failed call: only the result's text says so.")
+# Anthropic refuses it; which compatible servers do, nobody knows before they have.
+_EMPTY: Final = dropped(
+    "An empty message is not sent. Where nothing else is said, the model is told that the conversation begins."
+)
 _NO_NAME: Final = dropped("The dialect has no place for a speaker's name.")
 _ODD_NAME: Final = changed("Told with '_' for what a name may not have, and cut to the longest there can be.")
 _FOREIGN_INPUT: Final = refused("Known to the dialect that it came from, and to no other.")
@@ -51,6 +59,11 @@ HISTORY: Final = (
         chat=changed("Told with '_' for what a name may not have."),
         responses=_NO_NAME,
         messages=_NO_NAME,
+    ),
+    wherever(
+        "an empty message of the user",
+        when("messages.content", lambda q: any(isinstance(m, User) and _is_empty(m) for m in q.request.messages)),
+        _EMPTY,
     ),
     Asked(what="images", found=_any_part("messages.image", lambda part: isinstance(part, Image))),
     Asked(

@@ -6,7 +6,8 @@ from typing import Final
 from headwater.conversation import JsonSchema
 from headwater.dialects.carry.fate import changed, dropped, refused
 from headwater.dialects.carry.question import Question
-from headwater.dialects.carry.row import Asked, when
+from headwater.dialects.carry.row import Asked, when, wherever
+from headwater.dialects.extras import METADATA
 from headwater.dialects.messages.render import MARKS, is_name
 from headwater.dialects.responses.render import LEAST_TOKENS
 
@@ -82,6 +83,11 @@ PARAMETERS: Final = (
         chat=_NO_SUCH,
         responses=_NO_SUCH,
         messages=_NO_SUCH,
+    ),
+    wherever(
+        "metadata of a chat completion",
+        when(METADATA, lambda q: METADATA in q.own_fields("chat")),
+        dropped("Only what is stored has it, and upstreams are asked to store nothing."),
     ),
 )
 

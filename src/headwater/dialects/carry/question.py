@@ -18,7 +18,7 @@ from headwater.conversation import (
     is_remark,
 )
 from headwater.dialects.chat.render import left_out as chat_left_out
-from headwater.dialects.extras import told
+from headwater.dialects.extras import METADATA, told
 from headwater.dialects.history import plain_name
 from headwater.dialects.messages.block import CITATIONS
 from headwater.dialects.messages.thinking import Plan, plan
@@ -32,8 +32,14 @@ from headwater.events import DialectName
 Part = Text | Image | Reasoning | ToolCall | Opaque
 
 _TOOL_NAME_CHARS: Final = {"chat": 64, "responses": 64, "messages": MAX_NAME_CHARS}
-# An effort takes their place for another dialect: the table has rows of their own for them.
-_TOLD_AS_EFFORT: Final = frozenset({"thinking", "output_config"})
+# The table has rows of their own for them.
+_OTHERWISE_NOTED: Final[dict[DialectName, frozenset[str]]] = {
+    "chat": frozenset({METADATA}),
+    "responses": frozenset(),
+    "messages": frozenset({"thinking", "output_config"}),
+}
+# Two of the Responses dialect stand inside of other fields.
+_WRITTEN: Final = {"summary": "reasoning.summary", "verbosity": "text.verbosity"}
 
 
 class Question:
@@ -72,11 +78,11 @@ class Question:
         """Parameters that only another dialect has."""
         every = (self.request.extras, *(tool.extras for tool in self.request.tools))
         return [
-            name
+            _WRITTEN.get(name, name) if extras.dialect == "responses" else name
             for extras in every
             if extras is not None and extras.dialect != self.dialect
             for name in extras.fields
-            if name not in told(extras, self.dialect) and (extras.dialect != "messages" or name not in _TOLD_AS_EFFORT)
+            if name not in told(extras, self.dialect) and name not in _OTHERWISE_NOTED[extras.dialect]
         ]
 
     # ---------------------------------------------------------------- history

@@ -1,16 +1,15 @@
 """A chat completion request, as clients send it, into ours."""
 
 from operator import attrgetter
-from typing import Annotated, Any, Final, Literal, assert_never
+from typing import Any, Final, assert_never
 
 import msgspec
-from msgspec import UNSET, Meta, Struct
+from msgspec import UNSET
 from msgspec.structs import astuple
 
 from headwater.conversation import (
     Ask,
     Assistant,
-    Effort,
     Extras,
     Image,
     JsonSchema,
@@ -30,183 +29,28 @@ from headwater.conversation import (
     User,
 )
 from headwater.dialects.chat.chunk import detail_text
-from headwater.dialects.parsing import SessionId, parse, unsupported
+from headwater.dialects.chat.wire import (
+    AssistantMessage,
+    AudioPart,
+    ChatRequest,
+    ChosenTool,
+    FilePart,
+    FunctionCall,
+    ImagePart,
+    JsonFormat,
+    RefusalPart,
+    SchemaFormat,
+    SystemMessage,
+    TextFormat,
+    TextPart,
+    ToolFunction,
+    ToolMessage,
+    UserMessage,
+    VisiblePart,
+)
+from headwater.dialects.extras import METADATA
+from headwater.dialects.parsing import parse, unsupported
 from headwater.errors import CallerError
-
-# --------------------------------------------------------------- wire types
-
-
-class _Wire(Struct, forbid_unknown_fields=True):
-    pass
-
-
-class _TextPart(_Wire, tag_field="type", tag="text"):
-    text: str
-
-
-class _RefusalPart(_Wire, tag_field="type", tag="refusal"):
-    refusal: str
-
-
-class _ImageUrl(_Wire):
-    url: Annotated[str, Meta(pattern=r"^(https?:|data:image/)")]
-    detail: Literal["auto", "low", "high"] | None = None
-
-
-class _ImagePart(_Wire, tag_field="type", tag="image_url"):
-    image_url: _ImageUrl
-
-
-_Texts = str | list[_TextPart]
-_Name = Annotated[str, Meta(min_length=1, max_length=64)]
-
-
-class _System(_Wire, tag_field="role", tag="system"):
-    content: _Texts
-    name: _Name | None = None
-
-
-class _Developer(_System, tag_field="role", tag="developer"):
-    pass
-
-
-class _User(_Wire, tag_field="role", tag="user"):
-    content: str | list[_TextPart | _ImagePart]
-    name: _Name | None = None
-
-
-class _Function(_Wire):
-    name: Annotated[str, Meta(min_length=1)]
-    arguments: str
-
-
-class _Assistant(_Wire, tag_field="role", tag="assistant"):
-    content: str | list[_TextPart | _RefusalPart] | None = None
-    refusal: str | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    reasoning_details: list[dict[str, Any]] | None = None
-    tool_calls: list[dict[str, Any]] | None = None
-    name: _Name | None = None
-    # What an answer of ours, or of OpenAI's, has as well when it is sent back as it came.
-    annotations: list[dict[str, Any]] | None = None
-    images: list[dict[str, Any]] | None = None
-    audio: None = None
-    function_call: None = None
-
-
-class _ToolMessage(_Wire, tag_field="role", tag="tool"):
-    tool_call_id: Annotated[str, Meta(min_length=1)]
-    content: _Texts
-    name: str | None = None
-
-
-class _ToolFunction(_Wire):
-    name: Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_.-]{1,128}$")]
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
-    strict: bool | None = None
-
-
-class _Tool(_Wire):
-    type: Literal["function"]
-    function: _ToolFunction
-
-
-class _NamedFunction(_Wire):
-    name: str
-
-
-class _NamedTool(_Wire):
-    type: Literal["function"]
-    function: _NamedFunction
-
-
-class _TextFormat(_Wire, tag_field="type", tag="text"):
-    pass
-
-
-class _JsonFormat(_Wire, tag_field="type", tag="json_object"):
-    pass
-
-
-class _Schema(_Wire):
-    name: Annotated[str, Meta(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
-    schema: dict[str, Any] | None = None
-    description: str | None = None
-    strict: bool | None = None
-
-
-class _SchemaFormat(_Wire, tag_field="type", tag="json_schema"):
-    json_schema: _Schema
-
-
-class _StreamOptions(_Wire):
-    include_usage: bool | None = None
-    include_obfuscation: bool | None = None
-
-
-_Count = Annotated[int, Meta(ge=1)]
-_Penalty = Annotated[float, Meta(ge=-2, le=2)]
-
-
-class ChatRequest(_Wire):
-    """Every field that we take. What is not here is refused."""
-
-    messages: Annotated[list[_System | _Developer | _User | _Assistant | _ToolMessage], Meta(min_length=1)]
-    model: str | None = None
-    stream: bool | None = None
-    stream_options: _StreamOptions | None = None
-    max_tokens: _Count | None = None
-    max_completion_tokens: _Count | None = None
-    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
-    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
-    stop: str | list[str] | None = None
-    seed: int | None = None
-    presence_penalty: _Penalty | None = None
-    frequency_penalty: _Penalty | None = None
-    tools: list[_Tool] | None = None
-    tool_choice: Literal["auto", "none", "required"] | _NamedTool | None = None
-    parallel_tool_calls: bool | None = None
-    response_format: _TextFormat | _JsonFormat | _SchemaFormat | None = None
-    reasoning_effort: Effort | None = None
-    # Ours.
-    session_id: SessionId | None = None
-    on_disconnect: Literal["cancel", "continue"] | None = None
-    on_cut: Literal["end", "continue"] | None = None
-    # Taken only with the one value that changes nothing.
-    n: Annotated[int, Meta(ge=1)] | None = None
-    store: bool | None = None
-    logprobs: bool | None = None
-    modalities: list[str] | None = None
-    # Of some servers of this dialect, and carried to them as they are.
-    top_k: Any = UNSET
-    min_p: Any = UNSET
-    typical_p: Any = UNSET
-    repetition_penalty: Any = UNSET
-    logit_bias: Any = UNSET
-    min_tokens: Any = UNSET
-    user: Any = UNSET
-    safety_identifier: Any = UNSET
-    prompt_cache_key: Any = UNSET
-    service_tier: Any = UNSET
-    verbosity: Any = UNSET
-    prediction: Any = UNSET
-    web_search_options: Any = UNSET
-    reasoning: Any = UNSET
-    thinking: Any = UNSET
-    enable_thinking: Any = UNSET
-    chat_template_kwargs: Any = UNSET
-    provider: Any = UNSET
-    transforms: Any = UNSET
-    guided_json: Any = UNSET
-    guided_regex: Any = UNSET
-    guided_choice: Any = UNSET
-    guided_grammar: Any = UNSET
-    grammar: Any = UNSET
-    options: Any = UNSET
-    keep_alive: Any = UNSET
-
 
 EXTRAS: Final = tuple(field.name for field in msgspec.structs.fields(ChatRequest) if field.default is UNSET)
 
@@ -215,9 +59,6 @@ _extras = attrgetter(*EXTRAS)
 _FIRST_OPTION: Final = ChatRequest.__struct_fields__.index("max_tokens")
 _NO_EXTRAS: Final = (UNSET,) * len(EXTRAS)
 _NO_OPTIONS: Final = astuple(ChatRequest([]))[_FIRST_OPTION:]
-
-
-# ------------------------------------------------------------------- parsing
 
 
 def parse_request(body: bytes) -> Ask:
@@ -238,28 +79,42 @@ def parse_request(body: bytes) -> Ask:
 
 
 def _with_options(messages: tuple[Message, ...], wire: ChatRequest) -> Request:
-    extras = _extras(wire)
+    extras = _extras_of(wire)
     return Request(
         messages,
         wire.model,
         tools=tuple(_tool(tool.function) for tool in wire.tools or ()),
         tool_choice=_tool_choice(wire),
         parameters=_parameters(wire),
-        extras=None if extras == _NO_EXTRAS else Extras("chat", _given(extras)),
+        extras=Extras("chat", extras) if extras else None,
     )
 
 
-def _given(extras: tuple[Any, ...]) -> dict[str, Any]:
-    return {name: value for name, value in zip(EXTRAS, extras, strict=True) if value is not UNSET}
+def _extras_of(wire: ChatRequest) -> dict[str, Any]:
+    given = _extras(wire)
+    extras = {}
+    if given != _NO_EXTRAS:
+        extras = {name: value for name, value in zip(EXTRAS, given, strict=True) if value not in (UNSET, None)}
+    return extras | {METADATA: wire.metadata} if wire.metadata else extras
+
+
+_NOT_CARRIED: Final = {
+    "store": "answers are kept in sessions; give a 'session_id' for that.",
+    "logprobs": "log probabilities are not carried.",
+    "top_logprobs": "log probabilities are not carried.",
+    "audio": "only text is carried.",
+    "moderation": "what a moderation finds is not carried.",
+    "functions": "it is the old form of 'tools'; give those.",
+    "function_call": "it is the old form of 'tool_choice'; give that, and 'tools'.",
+}
 
 
 def _refuse_what_we_lack(wire: ChatRequest) -> None:
     if wire.n is not None and wire.n > 1:
         raise unsupported("n", "one answer at a time.")
-    if wire.store:
-        raise unsupported("store", "answers are kept in sessions; give a 'session_id' for that.")
-    if wire.logprobs:
-        raise unsupported("logprobs", "log probabilities are not carried.")
+    for name, why in _NOT_CARRIED.items():
+        if getattr(wire, name):
+            raise unsupported(name, why)
     if wire.modalities not in (None, ["text"]):
         raise unsupported("modalities", "only text is carried.")
     if wire.stream_options is not None and not wire.stream:
@@ -288,17 +143,17 @@ def _parameters(wire: ChatRequest) -> Parameters:
 
 def _output(wire: ChatRequest) -> OutputFormat:
     match wire.response_format:
-        case None | _TextFormat():
+        case None | TextFormat():
             return "text"
-        case _JsonFormat():
+        case JsonFormat():
             return "json_object"
-        case _SchemaFormat(json_schema=schema):
+        case SchemaFormat(json_schema=schema):
             return JsonSchema(schema.name, schema.schema, schema.description, schema.strict)
         case unreachable:
             assert_never(unreachable)
 
 
-def _tool(function: _ToolFunction) -> Tool:
+def _tool(function: ToolFunction) -> Tool:
     return Tool(function.name, function.description, function.parameters, function.strict)
 
 
@@ -309,7 +164,7 @@ def _tool_choice(wire: ChatRequest) -> ToolChoice | None:
     names = [tool.function.name for tool in wire.tools or ()]
     if choice not in ("none", "auto") and not names:
         raise CallerError("'tool_choice' needs 'tools' to choose from.", param="tool_choice")
-    if not isinstance(choice, _NamedTool):
+    if not isinstance(choice, ChosenTool):
         return choice
     if choice.function.name not in names:
         raise CallerError(
@@ -321,33 +176,47 @@ def _tool_choice(wire: ChatRequest) -> ToolChoice | None:
 # ------------------------------------------------------------------ messages
 
 
-def _message(wire: _System | _User | _Assistant | _ToolMessage, place: int) -> Message:
+def _message(wire: SystemMessage | UserMessage | AssistantMessage | ToolMessage, place: int) -> Message:
     match wire:
-        case _User(content=content, name=name):
+        case UserMessage(content=content, name=name):
             return User((Text(content),) if isinstance(content, str) else tuple(map(_visible, content)), name)
-        case _Assistant():
+        case AssistantMessage():
             return _assistant(wire, f"messages[{place}]")
-        case _ToolMessage(tool_call_id=call_id, content=content, name=name):
+        case ToolMessage(tool_call_id=call_id, content=content, name=name):
             return ToolOutput(call_id, _texts(content), name=name)
-        case _System(content=content, name=name):  # and _Developer, its younger name
+        case SystemMessage(content=content, name=name):  # and _Developer, its younger name
             return System(_texts(content), name)
         case unreachable:
             assert_never(unreachable)
 
 
-def _texts(content: str | list[_TextPart]) -> tuple[Text, ...]:
+def _texts(content: str | list[TextPart]) -> tuple[Text, ...]:
     return (Text(content),) if isinstance(content, str) else tuple(Text(part.text) for part in content)
 
 
-def _visible(part: _TextPart | _ImagePart) -> Text | Image:
-    return Text(part.text) if isinstance(part, _TextPart) else Image(part.image_url.url, part.image_url.detail)
+def _visible(part: VisiblePart) -> Text | Image | Opaque:
+    match part:
+        case TextPart(text=text):
+            return Text(text)
+        case ImagePart(image_url=image):
+            return Image(image.url, image.detail)
+        case FilePart(file=file):
+            return Opaque("chat", {"type": "file", "file": file})
+        case AudioPart(input_audio=audio):
+            return Opaque("chat", {"type": "input_audio", "input_audio": audio})
+        case unreachable:
+            assert_never(unreachable)
 
 
-def _said(part: _TextPart | _RefusalPart) -> Text:
-    return Text(part.text) if isinstance(part, _TextPart) else Text(part.refusal, refusal=True)
+def _said(part: TextPart | RefusalPart) -> Text:
+    return Text(part.text) if isinstance(part, TextPart) else Text(part.refusal, refusal=True)
 
 
-def _assistant(wire: _Assistant, path: str) -> Assistant:
+def _assistant(wire: AssistantMessage, path: str) -> Assistant:
+    if wire.function_call is not None:
+        raise unsupported(f"{path}.function_call", "it is the old form of 'tool_calls'; give those.")
+    if wire.audio is not None:
+        raise unsupported(f"{path}.audio", "only text is carried.")
     reasoning = wire.reasoning_content or wire.reasoning or "".join(map(detail_text, wire.reasoning_details or ()))
     parts: list[Text | Reasoning | ToolCall | Opaque] = []
     if wire.reasoning_details:
@@ -373,7 +242,7 @@ def _tool_call(wire: dict[str, Any], path: str) -> ToolCall:
     if wire.get("type", "function") != "function":
         raise CallerError(f"'{path}.type' can only be 'function'.", code="unsupported_value", param=f"{path}.type")
     try:
-        function = msgspec.convert(wire.get("function"), _Function)
+        function = msgspec.convert(wire.get("function"), FunctionCall)
     except msgspec.ValidationError as error:
         message = f"'{path}.function' needs a 'name' and its 'arguments' as text: {error}."
         raise CallerError(message, param=f"{path}.function") from None

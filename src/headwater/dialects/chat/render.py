@@ -142,27 +142,35 @@ def _shown(pictures: list[Image]) -> list[dict[str, Any]]:
 
 def _said(role: str, parts: tuple[Text | Image | Opaque, ...], name: str | None = None) -> list[dict[str, Any]]:
     """No message at all, if it has nothing to say."""
-    visible = [part for part in parts if type(part) is Image or (type(part) is Text and part.text)]
+    visible = [part for part in parts if _is_told(part)]
     if not visible:
         return []
     said = {"role": role, "content": _content(visible)}
     return [said | _named(name) if name else said]
 
 
+def _is_told(part: Text | Image | Opaque) -> bool:
+    if type(part) is Text:
+        return bool(part.text)
+    return type(part) is Image or (type(part) is Opaque and part.dialect == "chat")
+
+
 def _named(name: str | None) -> dict[str, str]:
     return {"name": ODD_IN_NAME.sub("_", name)} if name else {}
 
 
-def _content(parts: Sequence[Text | Image]) -> Any:
+def _content(parts: Sequence[Text | Image | Opaque]) -> Any:
     """Plain text where it is nothing else: every compatible server takes that."""
     if len(parts) == 1 and type(parts[0]) is Text:
         return parts[0].text
     return [_part(part) for part in parts] if parts else ""
 
 
-def _part(part: Text | Image) -> dict[str, Any]:
+def _part(part: Text | Image | Opaque) -> dict[str, Any]:
     if isinstance(part, Text):
         return {"type": "text", "text": part.text}
+    if isinstance(part, Opaque):
+        return part.data
     image = {"url": part.url} | ({"detail": part.detail} if part.detail else {})
     return {"type": "image_url", "image_url": image}
 

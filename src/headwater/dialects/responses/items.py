@@ -4,7 +4,7 @@ A conversation is a flat list here: what the model said one after the other
 (reasoning, a text, calls, items that only this dialect knows) is one message of ours.
 """
 
-from typing import Annotated, Any, Literal, assert_never
+from typing import Annotated, Any, Final, Literal, assert_never
 
 from msgspec import Meta, Struct
 
@@ -20,12 +20,14 @@ from headwater.conversation import (
     ToolOutput,
     User,
 )
+from headwater.dialects.choices import listed
 from headwater.dialects.parsing import convert
 from headwater.dialects.responses.annotations import joined_annotations
 from headwater.dialects.responses.reasoning import state_of, text_of
 from headwater.errors import CallerError
 
 _Status = Literal["in_progress", "completed", "incomplete"]
+_ROLES: Final = ["user", "assistant", "system", "developer"]
 _Id = Annotated[str, Meta(min_length=1)]
 
 
@@ -186,6 +188,9 @@ def _message(item: dict[str, Any], path: str) -> System | User | _Said:
             return User(_visible(convert(item, _UserMessage, path).content, f"{path}.content"))
         case "assistant":
             return _assistant(convert(item, _AssistantMessage, path))
+        case str(role) if role not in _ROLES:
+            message = f"Invalid value at '{path}.role': invalid value '{role}'. It can be {listed(_ROLES)}."
+            raise CallerError(message, param=f"{path}.role")
         case _:
             content = convert(item, _SystemMessage, path).content
             return System((Text(content),) if isinstance(content, str) else tuple(Text(part.text) for part in content))

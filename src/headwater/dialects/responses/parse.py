@@ -19,7 +19,7 @@ from headwater.conversation import (
     Tool,
     ToolChoice,
 )
-from headwater.dialects.parsing import SessionId, convert, parse, unsupported
+from headwater.dialects.parsing import Metadata, SessionId, convert, parse, unsupported
 from headwater.dialects.responses.items import read_input
 from headwater.errors import CallerError
 
@@ -74,9 +74,6 @@ class _StreamOptions(_Wire):
 
 _Count = Annotated[int, Meta(ge=1)]
 _Penalty = Annotated[float, Meta(ge=-2, le=2)]
-_Metadata = Annotated[
-    dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=512)]], Meta(max_length=16)
-]
 
 
 class ResponsesRequest(_Wire):
@@ -101,7 +98,7 @@ class ResponsesRequest(_Wire):
     store: bool | None = None
     background: bool | None = None
     previous_response_id: Annotated[str, Meta(min_length=1)] | None = None
-    metadata: _Metadata | None = None
+    metadata: Metadata | None = None
     # Ours.
     session_id: SessionId | None = None
     on_disconnect: Literal["cancel", "continue"] | None = None
