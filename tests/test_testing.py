@@ -64,6 +64,7 @@ def test_chat_that_is_taken(body: Body) -> None:
         (chat({"role": "user", "content": [{"type": "text", "text": ""}]}), ["messages[0].content[0].text"]),
         (chat({"role": "user", "content": [{"type": "video"}]}), ["messages[0].content[0].type"]),
         (chat({"role": "user", "content": [{"type": "image_url"}]}), ["messages[0].content[0].image_url.url"]),
+        (chat({"role": "user", "content": [{"type": "file"}]}), ["messages[0].content[0].file"]),
         (chat({"role": "system", "content": [IMAGE]}), ["messages[0].content[0].type"]),
         (chat(USER | {"name": "Ada Lovelace"}), ["messages[0].name"]),
         (chat({"role": "assistant", "content": None}), ["messages[0]"]),

@@ -52,7 +52,7 @@ def _check_history(messages: list[dict[str, Any]], complaints: Complaints) -> No
             waiting = _check_assistant(message, where, complaints)
             seen += waiting
         else:
-            kinds = ("text", "image_url") if role == "user" else ("text",)
+            kinds = ("text", "image_url", "file", "input_audio") if role == "user" else ("text",)
             _check_content(message.get("content"), kinds, where, complaints)
     complaints.that(not waiting, "messages", f"tool calls without a result: {waiting}")
     complaints.unique(seen, "messages", "ids of tool calls")
@@ -97,6 +97,8 @@ def _check_content(
             url = image.get("url") if isinstance(image, dict) else None
             good = isinstance(url, str) and url.startswith(("https:", "http:", "data:image/"))
             complaints.that(good, f"{place}.image_url.url", "is no image")
+        elif kind in ("file", "input_audio"):
+            complaints.that(isinstance(part.get(kind), dict), f"{place}.{kind}", "must be an object")
         else:
             complaints.text(part.get(str(kind)), f"{place}.{kind}")
 

@@ -26,7 +26,7 @@ MEANINGS: Final = {
     USAGE: "wrong arguments, a wrong configuration, or a request that the server refuses",
     INCOMPLETE: "the answer is not whole: a token limit, a content filter, a limit of turns",
     STOPPED: "the run was stopped, by you or by somebody else",
-    INTERRUPTED: "the server went away under the run; what had come is kept",
+    INTERRUPTED: "the server went away under the run",
     NO_SERVER: "there is no server that answers, and none can be started here",
     TERMINAL_LOST: "its terminal was closed (SIGHUP); the run goes on",
     CTRL_C: "left with Ctrl-C",

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from headwater.accumulate import Accumulator
 from headwater.clock import Clock
 from headwater.conversation import Assistant, Request
-from headwater.dialects.base import NOT_CARRIED, Decoder, Note
+from headwater.dialects.base import CONTINUED, NOT_CARRIED, Decoder, Note
 from headwater.dialects.carry import notes
 from headwater.errors import CallerError
 from headwater.events import AttemptStarted, Failed, Notice
@@ -227,7 +227,7 @@ class ModelTurn:
             self._partial = partial
             return
         text = "The answer was cut off. This model can't go on within it, and was asked to go on in a new message."
-        emit(sink, Notice("continued", text))
+        emit(sink, Notice(CONTINUED, text))
         if self._goes_on is not None:
             self._request = continued(self._request, self._goes_on, "none")
         self._request = continued(self._request, partial, "none")
