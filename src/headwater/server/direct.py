@@ -192,7 +192,7 @@ class DirectProtocol(HttpToolsProtocol):
 
     def tick(self, now_s: float, request_timeout_s: float) -> None:
         """Whoever sends a request bit by bit, or none at all, holds a connection that others could have."""
-        if self.flow.read_paused and self._asking_since_s != math.inf:
+        if self.flow.read_paused and math.isfinite(self._asking_since_s):
             # It is us who keep them waiting.
             self._asking_since_s = now_s
         slow = now_s - self._asking_since_s > request_timeout_s
@@ -219,7 +219,7 @@ class DirectProtocol(HttpToolsProtocol):
             self._refuse(_BAD)
         if self._held is not None and not self._held[0].more_body:
             self._begin(*self._held)
-        if self._mute_bytes > HEAD_BYTES:
+        if self._mute_bytes > HEAD_BYTES and not self._deaf:
             # The parser gathers a header, or a trailer, for as long as it comes.
             self._refuse(_TOO_LARGE)
 
