@@ -9,10 +9,12 @@ import pytest
 from headwater.conversation import Assistant, Opaque, Reasoning, Text, ToolCall
 from headwater.dialects import responses
 from headwater.dialects.base import Head
+from headwater.dialects.responses.encode import ResponsesEncoder
 from headwater.events import (
     AttemptStarted,
     Completed,
     Event,
+    Failed,
     Notice,
     ProviderState,
     ReasoningDelta,
@@ -53,6 +55,13 @@ def test_the_frames_of_a_text_are_these() -> None:
         "delta": "Hel",
     }
     assert events[-1]["response"]["id"] == "resp_01"
+
+
+def test_frames_are_counted_by_their_numbers() -> None:
+    encoder = ResponsesEncoder(HEAD)
+    said = b"".join(map(encoder.encode, (TextDelta("Hel"), TextDelta("lo"), RunEnded(Failed("stalled", "…")))))
+    events, _ = read(said)
+    assert encoder.frames == events[-1]["sequence_number"] + 1 == len(events)
 
 
 def test_ids_derive_from_the_run() -> None:

@@ -347,4 +347,7 @@ async def test_what_is_not_there_is_missing(desk: Desk) -> None:
         assert await sessions.change(owner, session_id, SessionChange(head_id="m")) == Missing("session")
         assert await sessions.fork(owner, session_id, "m") == Missing("session")
     assert await sessions.change("ann", "s", SessionChange(head_id="m")) == Missing("message")
+    renamed = await sessions.change("ann", "s", SessionChange(title="Rivers"))
+    assert isinstance(renamed, Session)
+    assert renamed.title == "Rivers"
     assert await sessions.fork("ann", "s", "m") == Missing("message")
