@@ -59,8 +59,8 @@ def test_the_frames_of_a_text_are_these() -> None:
 
 def test_frames_are_counted_by_their_numbers() -> None:
     encoder = ResponsesEncoder(HEAD)
-    said = b"".join(map(encoder.encode, (TextDelta("Hel"), TextDelta("lo"), RunEnded(Failed("stalled", "…")))))
-    events, _ = read(said)
+    said: list[Event] = [TextDelta("Hel"), TextDelta("lo"), RunEnded(Failed("stalled", "…"))]
+    events, _ = read(b"".join(map(encoder.encode, said)))
     assert encoder.frames == events[-1]["sequence_number"] + 1 == len(events)
 
 

@@ -15,7 +15,7 @@ from uvicorn.server import ServerState
 
 from headwater.dialects.base import Whole
 from headwater.server.direct import HEAD_BYTES, MOST_WAITING, UNHEARD_BYTES, DirectProtocol, Outlet
-from headwater.server.http import headers_in, read_body, send_whole
+from headwater.server.http import ClientGone, headers_in, read_body, send_whole
 from tests.server.house import Line, eventually
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +39,10 @@ class Bare:
         if scope["path"] == "/early":
             await send_whole(send, Whole(200, b"early"))
             return
-        body = await read_body(headers_in(scope), receive, 10**9)
+        try:
+            body = await read_body(headers_in(scope), receive, 10**9)
+        except ClientGone:
+            return
         self.headers.append(dict(scope["headers"]))
         await send_whole(send, Whole(200, b"task:" + body))
 
@@ -175,6 +178,27 @@ async def test_what_can_not_be_taken_is_answered_once_and_closed(said: bytes, st
         await eventually(lambda: not state.connections)
 
 
+async def test_what_was_asked_before_a_connect_is_answered() -> None:
+    async with bare() as (_, _, line):
+        line.writer.write(Line.request("/sync", b"{}") + b"CONNECT /x HTTP/1.1\r\nhost: a\r\n\r\n")
+        assert (await line.answer()).endswith(b"now")
+        # The path is one that could be a request's: what is asked of it is told, and then the connection ends.
+        assert b"connection: close" in await line.rest()
+
+
+@pytest.mark.parametrize("path", [b"/early", b"/body"])
+async def test_whoever_is_told_that_their_body_is_wrong_gets_no_other_answer(
+    path: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with bare() as (_, state, line):
+        line.writer.write(CHUNKED % path + b"zz\r\n")
+        answer = await line.rest()
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert answer.count(b"HTTP/1.1 ") == 1
+        await eventually(lambda: not state.tasks)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
 async def test_who_was_answered_before_their_body_is_told_nothing_more() -> None:
     async with bare() as (_, state, line):
         line.writer.write(CHUNKED % b"/early" + b"0\r\n")
@@ -264,6 +288,21 @@ async def test_an_idle_connection_is_closed_in_time_and_no_other() -> None:
         assert (await line.answer()).endswith(b"now")
         connection.tick(asyncio.get_running_loop().time() + keep_s + 1, 1.0)
         assert await line.rest() == b""
+
+
+async def test_who_began_to_ask_behind_another_answer_is_not_idle() -> None:
+    async with bare() as (app, state, line):
+        line.ask("/hold", b"")
+        await eventually(lambda: bool(app.outlets))
+        line.writer.write(b"POST /hold HTTP/1.1\r\n")
+        await asyncio.sleep(0.05)
+        app.outlets[0].whole(200, [], b"one")
+        await line.answer()
+        line.writer.write(b"host: a\r\ncontent-length: 0\r\n\r\n")
+        await eventually(lambda: len(app.outlets) == 2)
+        connection = connection_of(state)
+        connection.tick(asyncio.get_running_loop().time() + connection.timeout_keep_alive + 1, 10)
+        assert not connection.transport.is_closing()
 
 
 async def test_who_is_kept_waiting_is_not_slow() -> None:

@@ -216,7 +216,7 @@ async def test_a_second_sigterm_ends_it_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("signals", "said"),
-    [(1, "the store failed while it was being closed"), (2, "ended before the store had taken all")],
+    [(1, "the store failed while it was being closed"), (2, "ended before all was closed")],
 )
 async def test_an_end_without_a_store_says_what_is_missing(tmp_path: Path, signals: int, said: str) -> None:
     async with Simulator() as simulator:

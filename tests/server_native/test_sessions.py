@@ -376,3 +376,16 @@ async def test_two_tabs_see_the_same_queue_drain(server: Served) -> None:
 
     found = await until(messages, lambda found: len(found) == 16)
     assert sorted(item["content"] for item in found if item["role"] == "user") == texts
+
+
+async def test_a_fork_at_a_half_goes_on_from_it_though_its_run_went_on(server: Served) -> None:
+    session_id = await server.session()
+    run = await server.run(model="responses/sim/tokens-7,cut-after-3x1", session_id=session_id, on_cut="continue")
+    assert (await server.ended(run["id"]))["status"] == "completed"
+    items = (await server.get(f"/api/sessions/{session_id}/messages")).json["items"]
+    half = next(item for item in items if item["kind"] == "message" and item["status"] == "partial")
+    fork = (await server.post(f"/api/sessions/{session_id}/fork", {"message_id": half["id"]})).json["id"]
+    path = f"/api/runs/{run['id']}/continue"
+    assert (await server.post(path)).code == "run_complete"
+    going_on = await server.post(path, {"session_id": fork, "model": "fast"})
+    assert (going_on.status, going_on.json["run"]["session_id"]) == (201, fork)

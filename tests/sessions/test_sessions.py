@@ -183,8 +183,7 @@ async def test_what_waits_is_asked_in_other_words_behind_what_came_before_them(d
     parameters = Parameters(seed=7)
     cases: list[tuple[list[Message], list[int]]] = [
         ([user("1")], []),
-        ([user("1"), user("2")], []),
-        ([System((Text("S"),)), first, Assistant((Text("Yes"),)), user("1"), user("2")], [0, 1, 2]),
+        ([System((Text("S"),)), first, Assistant((Text("Yes"),)), user("1")], [0, 1, 2]),
         ([first, Assistant((Text("Yes"),)), user("1"), System((Text("S"),))], [0, 1, 3]),
     ]
     for before, kept in cases:
@@ -195,7 +194,9 @@ async def test_what_waits_is_asked_in_other_words_behind_what_came_before_them(d
 
 async def test_only_words_that_wait_can_be_others(desk: Desk) -> None:
     results = Request((ToolOutput("c1", (Text("found"),)), user("1")))
-    for request in (NOTHING, results):
+    # Of several it would become one, to which the session's history is told as well (C63).
+    several = Request((user("1"), user("2")))
+    for request in (NOTHING, results, several):
         with pytest.raises(CallerError) as raised:
             await desk.sessions.reworded(await desk.queue(request), user("New"))
         assert (raised.value.status, raised.value.code) == (409, "not_editable")
@@ -242,13 +243,6 @@ async def test_a_cut_answer_is_gone_on_with_in_a_fork(desk: Desk) -> None:
     assert again == start
     for session_id, run_id in ((fork.id, "none"), ("s", cut.id)):
         assert await desk.sessions.run_of_copy("ann", session_id, run_id) is None
-
-
-async def test_what_a_session_has_no_copy_of_can_not_be_gone_on_with_there(desk: Desk) -> None:
-    await desk.store.create_session(Session(id="other", owner="ann", created_at=1.0, updated_at=1.0))
-    for words in ([], [TextDelta("t0 ")]):
-        cut = await desk.talk("Hi", *words, outcome=Stopped("user"))
-        assert await desk.sessions.gone_on_with(desk.run("other"), NOTHING, cut) == Missing("message")
 
 
 async def test_a_run_cut_after_its_tools_goes_on_after_their_results(desk: Desk) -> None:

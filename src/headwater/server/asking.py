@@ -19,7 +19,7 @@ from headwater.runs.habits import MakeSource
 from headwater.runs.live import LiveRun
 from headwater.server.callers import Caller
 from headwater.server.guard import check_runs
-from headwater.server.refusals import NO_RETRY, Refusal
+from headwater.server.refusals import Refusal
 from headwater.server.services import Services
 from headwater.server.stored import find_response
 from headwater.source import Source
@@ -156,7 +156,7 @@ async def _start(services: Services, run: Run, ask: Ask, model: Model | None) ->
             return started
         case Busy(active=active):
             message = f"The session has a run already: {active.id}. Wait for its end, or stop it."
-            raise Refusal(message, status=409, code="session_busy", param="session_id", headers=NO_RETRY)
+            raise Refusal(message, status=409, code="session_busy", param="session_id")
         case unexpected:
             # Nothing was queued, replaced or asked for by a key.
             raise AssertionError(unexpected)

@@ -212,8 +212,10 @@ class DirectProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            self._read_again(data[upgrade.args[0] :])
-            return
+            if self.parser.get_method() != b"CONNECT":
+                self._read_again(data[upgrade.args[0] :])
+                return
+            self._refuse(_BAD)
         except httptools.HttpParserError as error:
             self.logger.warning("Invalid HTTP request received: %s", error.__context__ or error)
             self._refuse(_BAD)
@@ -237,13 +239,11 @@ class DirectProtocol(HttpToolsProtocol):
             # To close it now, with more on its way, would reset it, and the answer with it: the next `tick` does.
             self.transport.write_eof()
             self._asking_since_s = -math.inf
+            self._tell_gone()
 
     def _read_again(self, rest: bytes) -> None:
         """Who would rather speak something else than HTTP/1.1 may be answered in it all the same. But the parser takes
         the body of such a request for what comes next: so it gets the request as one that has no such wish."""
-        if self.parser.get_method() == b"CONNECT":
-            self._refuse(_BAD)
-            return
         version = self.parser.get_http_version().encode()
         lines = [b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade"]
         head = b"%b %b HTTP/%b\r\n%b\r\n" % (self.parser.get_method(), self.url, version, b"".join(lines))
@@ -278,6 +278,8 @@ class DirectProtocol(HttpToolsProtocol):
         if self._would_leave():
             return
         super().on_headers_complete()
+        # It may have begun behind another, whose answer has ended meanwhile.
+        self._idle_since_s = math.inf
         # What comes behind a body in chunks is no part of the head.
         self.headers = []
         if self.pipeline:
@@ -348,8 +350,13 @@ class DirectProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._tell_gone()
+        # As above: each of these holds the connection.
+        self.cycle = self.parser = None  # type: ignore[assignment]
+
+    def _tell_gone(self) -> None:
+        """Nobody gets an answer any more. uvicorn tells only the last one of a pipeline."""
         for cycle, outlet in self._open:
-            # uvicorn tells only the last one of a pipeline.
             cycle.disconnected = True
             cycle.message_event.set()
             outlet.lost()
@@ -357,8 +364,6 @@ class DirectProtocol(HttpToolsProtocol):
         self._open.clear()
         self.pipeline.clear()
         self._held = None
-        # As above: each of these holds the connection.
-        self.cycle = self.parser = None  # type: ignore[assignment]
 
 
 class _TooManyError(Exception):

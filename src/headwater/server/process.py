@@ -36,7 +36,7 @@ _TICKS: Final = 10
 """Of uvicorn's clock, which has ten a second: between two looks at connections."""
 _LAST_WORDS_S: Final = 1.0
 """For so long connections may go on when all runs have ended: what is not read by then is not waited for."""
-_HURRY_S: Final = 2.0
+_HURRY_S: Final = 5.0
 """After a second signal: more than last words take, and less than a store that can't be used is tried for."""
 _REPORT_S: Final = 1.0
 """How often the parent is told that this process lives."""
@@ -229,5 +229,5 @@ def _give_up() -> None:
 
     All that was shown is kept, and the next start finds the rest, as if this process had been killed.
     """
-    _log.error("ended before the store had taken all: %s", WHAT_IS_MISSING)
+    _log.error("ended before all was closed. If the store was not: %s", WHAT_IS_MISSING)
     os._exit(1)

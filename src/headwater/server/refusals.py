@@ -5,9 +5,6 @@ from typing import Any, Final
 
 from headwater.errors import CallerError
 
-NO_RETRY: Final = {"x-should-retry": "false"}
-"""For SDKs, which ask again by themselves after a 409: of what will not be otherwise by then."""
-
 
 class Refusal(CallerError):
     """A `CallerError` that has more to say. `facts` stand beside `code` and `message` in a native error."""
@@ -27,10 +24,14 @@ class Refusal(CallerError):
         self.headers = headers or {}
 
 
+_BY_STATUS: Final = {503: {"retry-after": "1"}, 409: {"x-should-retry": "false"}}
+
+
 def headers_of(error: CallerError) -> dict[str, str]:
     """For the answer. Whoever comes at a bad moment is told when to come again."""
     headers = dict(error.headers) if isinstance(error, Refusal) else {}
-    return {"retry-after": "1", **headers} if error.status == 503 else headers
+    # SDKs ask again by themselves after a 409, too: it would be none of it by then.
+    return {**_BY_STATUS.get(error.status, {}), **headers}
 
 
 def not_found(what: str) -> Refusal:

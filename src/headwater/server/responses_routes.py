@@ -13,7 +13,7 @@ from headwater.server.direct import Send, outlet_of
 from headwater.server.encoding import After, Streamed
 from headwater.server.http import Identify, Receive, Scope, send_whole
 from headwater.server.inner import OfAgent
-from headwater.server.refusals import NO_RETRY, Refusal
+from headwater.server.refusals import Refusal
 from headwater.server.services import Services
 from headwater.server.stored import Stored, deleted, find_response, frames_so_far, no_response, response_object
 from headwater.server.streams import Answer, Followed
@@ -48,11 +48,11 @@ class ResponsesRoutes:
             message = (
                 f"'{response_id}' is part of the session '{stored.run.session_id}', and goes when that is deleted."
             )
-            raise Refusal(message, status=409, code="in_session", headers=NO_RETRY)
+            raise Refusal(message, status=409, code="in_session")
         match await self._services.store.delete_run(caller.owner, stored.run.id):
             case Busy():
                 message = "It is still going on: cancel it first."
-                raise Refusal(message, status=409, code="run_active", headers=NO_RETRY)
+                raise Refusal(message, status=409, code="run_active")
             case Missing():
                 raise no_response(response_id)
             case None:

@@ -62,9 +62,9 @@ class Sessions:
 
     async def reworded(self, waiting: QueueEntry, said: Message) -> Request | Missing:
         """What a run that waits is to ask, with this message in the place of what came with it."""
-        if not waiting.messages or not all(isinstance(message.message, User) for message in waiting.messages):
+        if [type(message.message) for message in waiting.messages] != [User]:
             raise CallerError(
-                "Only what you have said can be edited. This waits to answer what was said before.",
+                "Only a message of yours can be edited. This waits to answer what was said before, or several at once.",
                 status=409,
                 code="not_editable",
             )
@@ -91,7 +91,7 @@ class Sessions:
     async def gone_on_with(self, run: Run, request: Request, cut: Run) -> Start | Missing:
         """The answer of a run that was cut short, continued in a new message; the old one stays as it is.
 
-        The session is the run's own, or one that has a copy of the answer: a fork.
+        `cut` is a run of the same session, or what a fork's copy tells of one (`run_of_copy`).
         """
         if cut.outcome is None:
             raise CallerError("This run is still going on.", status=409, code="run_active")
@@ -105,8 +105,6 @@ class Sessions:
             for message in transcript.messages
             if message.run_id == cut.id and isinstance(message.message, Assistant)
         ]
-        if not answers and run.session_id != cut.session_id:
-            return Missing("message")
         if not answers and cut.parent_id is None:
             raise CallerError("This run never began: there is nothing to go on with.", status=409, code="run_not_begun")
         if not answers:
@@ -116,7 +114,7 @@ class Sessions:
         return Start(run=replace(run, continues=cut.id), request=request, place=place)
 
     async def run_of_copy(self, owner: str, session_id: str, run_id: str) -> Run | None:
-        """A run that was deleted with its session, as far as the copy of its answer in a fork tells of it."""
+        """A run as the copy of its answer in a fork tells of it: the fork may have but a part, and it may be gone."""
         transcript = await self._store.transcript(owner, session_id)
         for message in reversed(() if transcript is None else transcript.messages):
             if message.run_id == run_id and message.outcome is not None:

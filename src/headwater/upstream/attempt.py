@@ -175,7 +175,9 @@ class Attempt:
 
         exchange.listen(on_bytes, on_end)
         await over
-        return faults.refusal(self._call.name, exchange.status, exchange.headers, bytes(body[:_REFUSAL_BYTES]))
+        # Before it is shortened: a half of a secret would not be known for one.
+        said = self._call.mask.body(bytes(body[:_REFUSAL_BYTES]))
+        return faults.refusal(self._call.name, exchange.status, exchange.headers, said)
 
     async def _read(self, exchange: Exchange) -> Outcome:
         self._over = asyncio.get_running_loop().create_future()

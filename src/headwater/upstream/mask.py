@@ -11,6 +11,24 @@ from headwater.config.settings import UpstreamSettings
 
 LEAST_CHARS: Final = 8
 """A shorter value guards nothing, and would be found everywhere."""
+CUT: Final = b"[cut]"
+"""For the beginning of a secret whose rest did not come."""
+_SCHEMES: Final = frozenset({"bearer", "basic", "token", "apikey", "api-key", "key"})
+_PUBLIC: Final = frozenset(
+    {
+        "accept",
+        "accept-language",
+        "anthropic-beta",
+        "anthropic-version",
+        "content-type",
+        "http-referer",
+        "openai-beta",
+        "referer",
+        "user-agent",
+        "x-title",
+    }
+)
+"""Headers that say who is asking for what. Their words stand in many an answer."""
 
 
 class Mask:
@@ -19,7 +37,8 @@ class Mask:
     def __init__(self, settings: UpstreamSettings) -> None:
         hidden: dict[str, str] = {}
         for name, value in settings.headers.items():
-            hidden |= {form: f"[{name.lower()}]" for form in _forms(value.reveal()) if len(form) >= LEAST_CHARS}
+            if name.lower() not in _PUBLIC:
+                hidden |= {form: f"[{name.lower()}]" for form in _forms(value.reveal()) if len(form) >= LEAST_CHARS}
         hidden |= {key.reveal(): "[key]" for key in settings.api_key if key.reveal()}
         # One may be a part of another: the longest first.
         self._hidden = sorted(hidden.items(), key=lambda pair: -len(pair[0]))
@@ -38,10 +57,21 @@ class Mask:
         cut = len(data) - max((_overlap(data, hidden) for hidden, _ in self._long), default=0)
         return data[:cut], data[cut:]
 
+    def body(self, data: bytes) -> bytes:
+        """Of what came as one, be it not to its end."""
+        data, rest = self.piece(data)
+        return data + ended(rest)
+
+
+def ended(rest: bytes) -> bytes:
+    """Of the end of a piece, with nothing behind it."""
+    return CUT if len(rest) >= LEAST_CHARS else rest
+
 
 def _forms(value: str) -> set[str]:
     """How it may be repeated: whole, without the word before it (`Bearer …`), and as JSON has it."""
-    plain = {value, *value.split()}
+    scheme, _, rest = value.partition(" ")
+    plain = {value, rest.strip()} if scheme.lower() in _SCHEMES else {value}
     return plain | {json.dumps(form, ensure_ascii=False)[1:-1] for form in plain}
 
 

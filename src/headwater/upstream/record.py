@@ -15,7 +15,7 @@ from headwater.events import DialectName
 from headwater.judge import Transport
 from headwater.recording import HowEnded
 from headwater.upstream.exchange import Exchange, OnBytes, OnEnd, Opener
-from headwater.upstream.mask import Mask
+from headwater.upstream.mask import Mask, ended
 
 _log = logging.getLogger("headwater.upstream")
 
@@ -102,7 +102,7 @@ class Tape:
 
     def end(self, how: HowEnded, detail: str | None = None) -> None:
         if self._held:
-            held, self._held = self._held, b""
+            held, self._held = ended(self._held), b""
             self._write(recording.write_piece(self._t_ms(), held))
         if not self._file.closed:
             self._write(recording.write_end(self._t_ms(), how, detail))

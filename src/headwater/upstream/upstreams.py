@@ -121,8 +121,9 @@ class Upstreams:
         finally:
             opener.close()
         if status != 200:
-            failed = faults.refusal(upstream, status, {}, body)
-            raise UpstreamError(replace(failed, message=self._endpoints[upstream].mask.text(failed.message)))
+            mask = self._endpoints[upstream].mask
+            failed = faults.refusal(upstream, status, {}, mask.body(body))
+            raise UpstreamError(replace(failed, message=mask.text(failed.message)))
         return body
 
     def _opener(self, settings: UpstreamSettings, path: str) -> HttpOpener:

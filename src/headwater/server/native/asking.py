@@ -227,7 +227,6 @@ def busy(active: Run, what_to_do: str = "Wait for it, or stop it.") -> Refusal:
         status=409,
         code="session_busy",
         facts={"active_run_id": active.id},
-        headers={"x-should-retry": "false"},
     )
 
 

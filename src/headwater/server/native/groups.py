@@ -170,11 +170,12 @@ async def _begin_rest(call: Call, group: Group, body: GroupIn | GroupSaidIn, pan
 
 
 async def _begin(call: Call, group: Group, starts: Sequence[Start], *, replayed: bool = False) -> Reply:
-    results = [await _started(call, start) for start in starts]
-    replayed = replayed or any(isinstance(result, Replayed) for result in results)
-    busy_panes = [result for result in results if isinstance(result, Busy)]
-    if len(busy_panes) == len(results) and not replayed:
-        raise refused(busy_panes[0])
+    for number, start in enumerate(starts):
+        result = await _started(call, start)
+        if isinstance(result, Busy) and number == 0 and not replayed:
+            # Whoever has the first pane has them all: of two who speak at once, each would have some.
+            raise refused(result)
+        replayed = replayed or isinstance(result, Replayed)
     headers = {"location": f"{call.services.settings.server.base_path}/api/groups/{group.id}"}
     if replayed:
         headers["idempotency-replayed"] = "true"

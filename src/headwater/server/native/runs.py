@@ -121,7 +121,7 @@ async def stop(call: Call, body: StopIn) -> Reply:
 async def go_on(call: Call, body: GoOnIn) -> Reply:
     run_id, sessions = call.part("run_id"), call.services.sessions
     cut = await call.services.store.run(call.owner, run_id)
-    if cut is None and body.session_id is not None:
+    if body.session_id is not None and (cut is None or cut.session_id != body.session_id):
         cut = await sessions.run_of_copy(call.owner, body.session_id, run_id)
     if cut is None:
         raise not_found("run")
