@@ -161,6 +161,10 @@ def test_what_the_group_says_of_an_earlier_answer_does_not_hold_for_a_later_one(
     assert pane.locator("dd").all_inner_texts() == ["–\nunknown"] * 3
     tab.until(lambda: len(held) > 0)
     page.unroute(f"**/api/groups/{group['id']}")
+    # What is stored last is the answer of another, and not called this one's.
+    page.reload()
+    expect(pane.get_by_role("button", name="Retry")).to_be_visible()
+    expect(pane.locator(".badge")).to_have_text("Stopped")
 
 
 def test_answer_again_means_the_last_answer_also_before_it_is_fetched(tab: Tab, house: House) -> None:

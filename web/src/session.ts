@@ -102,6 +102,11 @@ export class OpenSession {
     return this.run.value?.id === runId ? this.run.value : (this.ended.get(runId) ?? null);
   }
 
+  /** Of those that have ended here, the newest. */
+  get endedLast(): LiveRun | null {
+    return [...this.ended.values()].at(-1) ?? null;
+  }
+
   get isBusy(): boolean {
     return this.busy.value;
   }

@@ -38,11 +38,12 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
   const shapes = useRef(new Map<string, RunShape>()).current;
   // What has ended stays as it is: what was asked for before that may come after it.
   if (shape?.run && !shapes.get(shape.run.id)?.outcome) shapes.set(shape.run.id, shape.run);
-  const runId = run?.id ?? (last?.kind === "answer" ? last.runId : unseen(shape, rows));
+  const vainId = run ? null : inVain(pane.endedLast, shape, rows);
+  const runId = run?.id ?? vainId ?? (last?.kind === "answer" ? last.runId : unseen(shape, rows));
   const shown = runId === null ? null : pane.liveRun(runId);
   const stored = runId === null ? null : (shapes.get(runId) ?? null);
   const known = run !== null || pane.info.value !== null;
-  const outcome = known ? outcomeOf(shown, last, stored) : null;
+  const outcome = known ? outcomeOf(shown, vainId ? undefined : last, stored) : null;
   const again = async (...how: [model?: string, multitask?: Multitask]) => {
     // What was said or answered just now is the last.
     await pane.load();
@@ -53,7 +54,8 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
     await pane.change({ parameters: { ...parameters, model: other } });
     await again(other, "interrupt");
   };
-  const by = run?.fold.by ?? (last?.kind === "answer" ? last.messages[0]?.answered_by : null);
+  const answer = last?.kind === "answer" && !vainId ? last : null;
+  const by = run?.fold.by ?? answer?.messages[0]?.answered_by;
   return (
     <section
       class={`pane ${busy ? "busy" : outcome ? toneOf(outcome) : ""}`}
@@ -87,7 +89,7 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
           <Icon name={expanded ? "shrink" : "expand"} size={15} />
         </button>
       </header>
-      <Body pane={pane} model={model} rows={rows} run={run} />
+      <Body pane={pane} model={model} rows={rows} run={run} vainId={vainId} outcome={outcome} />
       <footer class="pane-foot">
         <div class="pane-line">
           <OutcomeBadge busy={busy} stopping={pane.stopping.value} known={known} outcome={outcome} />
@@ -106,7 +108,7 @@ export function Pane({ pane, shape, picked, hidden, expanded, expand, pick }: Pr
           {runId && <TruthButton runId={runId} />}
         </div>
         <div class="pane-line">
-          <PaneFigures run={shown} shape={stored} messages={last?.kind === "answer" ? last.messages : []} />
+          <PaneFigures run={shown} shape={stored} messages={answer?.messages ?? []} />
           <button
             type="button"
             class="button small"
@@ -128,6 +130,18 @@ function unseen(shape: PaneShape | null, rows: Row[]): string | null {
   return rows.some((row) => row.kind === "answer" && row.runId === id) ? null : id;
 }
 
+/** The newest run of a pane, if it has ended and left no answer: what is stored last is an earlier one's (C81). */
+function inVain(seen: LiveRun | null, shape: PaneShape | null, rows: Row[]): string | null {
+  const ended = [
+    { id: seen?.id, outcome: seen?.fold.outcome },
+    { id: shape?.run?.id, outcome: shape?.run?.outcome },
+  ].flatMap(({ id, outcome }) => (id && outcome && !isWhole(outcome) ? [id] : []));
+  const answered = rows.flatMap((row) => (row.kind === "answer" ? [row.runId] : []));
+  // Ids grow with time.
+  const newest = ended.sort().at(-1);
+  return newest && answered.length && answered.every((id) => id < newest) ? newest : null;
+}
+
 /** As it was seen to end, else as it is stored; while nobody knows, there is none. */
 function outcomeOf(shown: LiveRun | null, last: Row | undefined, stored: RunShape | null): Outcome | null {
   if (shown) return shown.fold.outcome;
@@ -146,11 +160,13 @@ interface BodyProps {
   model: string;
   rows: Row[];
   run: LiveRun | null;
+  vainId: string | null;
+  outcome: Outcome | null;
 }
 
 const NEAR_PX = 40;
 
-function Body({ pane, model, rows, run }: BodyProps) {
+function Body({ pane, model, rows, run, vainId, outcome }: BodyProps) {
   const { box, inner, onScroll, follow } = useFollowing(NEAR_PX);
   useLayoutEffect(() => {
     if (run) follow();
@@ -175,11 +191,21 @@ function Body({ pane, model, rows, run }: BodyProps) {
               </p>
             ) : null;
           if (row.kind === "notice") return null;
-          const last = n === rows.length - 1 && (run === null || run.id === row.runId);
+          const last = n === rows.length - 1 && !vainId && (run === null || run.id === row.runId);
           return <PaneAnswer key={row.id} pane={pane} row={row} run={pane.liveRun(row.runId)} last={last} />;
         })}
         {run && !stored && (
           <PaneAnswer key={run.id} pane={pane} row={{ ...NOTHING, runId: run.id }} run={run} last={false} />
+        )}
+        {vainId && (
+          <PaneAnswer
+            key={vainId}
+            pane={pane}
+            row={{ ...NOTHING, runId: vainId }}
+            run={pane.liveRun(vainId)}
+            outcome={outcome}
+            last
+          />
         )}
       </div>
     </div>
@@ -195,11 +221,12 @@ interface AnswerProps {
   pane: OpenSession;
   row: AnswerRow;
   run: LiveRun | null;
+  outcome?: Outcome | null;
   last: boolean;
 }
 
 /** One answer of a pane, and how that one ended: also an earlier one says so (C81). */
-function PaneAnswer({ pane, row, run, last }: AnswerProps) {
+function PaneAnswer({ pane, row, run, outcome = null, last }: AnswerProps) {
   void run?.version.value;
   const live = run !== null && isActive(run.fold.status);
   const shown: Shown[] = run ? run.fold.parts : partsOf(row.messages);
@@ -227,7 +254,7 @@ function PaneAnswer({ pane, row, run, last }: AnswerProps) {
         <Ending
           session={pane}
           runId={row.runId}
-          outcome={run ? run.fold.outcome : (row.messages.at(-1)?.outcome ?? null)}
+          outcome={run ? run.fold.outcome : (row.messages.at(-1)?.outcome ?? outcome)}
           notices={row.notices}
           askedId={lastOf(pane)}
           first={row.messages[0]}
