@@ -194,6 +194,9 @@ class Connection(asyncio.Protocol):
         else:
             broken: Ending = "broken" if exc is None else "reset"
             self._end(broken if self._status or self._overhead_bytes else "unanswered", b"")
+        if self._early is None:
+            # It holds this one: each that is closed would stay until the next garbage collection.
+            del self._parser
 
     def _end(self, ending: Ending, rest: bytes) -> None:
         reader, self._reader = self._reader, None
